@@ -1,0 +1,1 @@
+"""Reads a checkpoint directory: what Spark wrote, what is whole, what is not. Never changes it."""

@@ -1,0 +1,1 @@
+"""What the evidence means: findings, what Spark will do at the next start, and the verdict on the four paths."""

@@ -1,0 +1,1 @@
+"""Walks a proved runbook: journal, lock, plan, undo."""

@@ -1,0 +1,1 @@
+"""What a sink holds, one file for each kind, all behind `interface.Sink`."""

@@ -1,0 +1,1 @@
+"""Where a stream reads from: one file each, one interface."""

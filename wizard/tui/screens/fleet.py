@@ -1,0 +1,235 @@
+"""All jobs, live: state, last batch, age, lag, findings, quarantine. Enter opens one."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from textual import on
+from textual.binding import Binding
+from textual.content import Content
+from textual.widgets import DataTable, Static
+
+from wizard.text import ago
+from wizard.tui.background import Looked
+from wizard.tui.looks import JobLook, look_at_job, look_at_kept, read_registry
+from wizard.tui.screens.page import ListPage
+from wizard.tui.widgets.banner import Banner
+from wizard.tui.words import lines, says
+
+_COLUMNS = (("job", 23), ("state", 11), ("batch", 7), ("last", 8), ("lag", 8), ("findings", 10), ("kept", 10))
+_SORTS = ("trouble", "job", "last", "lag")
+_EVERY_SECONDS = 5.0
+_DRAW_SECONDS = 0.2
+_MARKS = {"running": "▶", "stopped": "■", "unknown": "?"}
+
+
+class FleetScreen(ListPage):
+    COLUMNS, HINT = _COLUMNS, "part of a name, a state or a finding"
+    BINDINGS = [
+        Binding("s", "sort", "Sort", id="fleet.sort", tooltip="Sort by trouble, name, age, lag"),
+        Binding("r", "refresh", "Look again", id="fleet.refresh", show=False, tooltip="Look at every job again now"),
+        Binding("a", "audit", "Audit", id="fleet.audit", tooltip="All runs and their journals"),
+        Binding("escape", "clear", "Clear", id="fleet.clear", show=False, tooltip="Drop the filter"),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.jobs: dict[str, JobLook] = {}
+        self.kept: dict[str, tuple[str, str]] = {}
+        self.sort_by = _SORTS[0]
+        self._fresh: set[str] = set()
+        self._pending = 0
+        self._pass_began = 0.0
+
+    def on_mount(self) -> None:
+        self.set_up()
+        self._draw_banner()
+        self.call_after_refresh(self._begin)
+
+    def _begin(self) -> None:
+        """After the first picture: the registry, then every job."""
+        self.set_interval(_DRAW_SECONDS, self._draw_fresh)
+        if self.ready:
+            self.fill()
+            self.action_refresh()
+        else:
+            self.runbook_app.lookout.look(self, "registry", read_registry, self.runbook_app.registry_file)
+
+    @property
+    def ready(self) -> bool:
+        return self.runbook_app.known is not None
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action in ("audit", "filter", "sort", "refresh") and not self.ready:
+            return False
+        return super().check_action(action, parameters)
+
+    # --- looking
+
+    def action_refresh(self) -> None:
+        if self._pending:
+            return
+        self._pass_began = time.monotonic()
+        self._pending = len(self.runbook_app.jobs)
+        self.look("kept", look_at_kept)
+        for name in self.runbook_app.jobs:
+            self.look(f"job {name}", look_at_job, name)
+
+    @on(Looked)
+    def _looked(self, message: Looked) -> None:
+        message.stop()
+        kind, _, name = message.what.partition(" ")
+        if kind == "registry":
+            self._read(message.found)
+            return
+        if kind == "kept":
+            if isinstance(message.found, dict):
+                self.kept = message.found
+                self._fresh |= set(self.kept)
+            return
+        found = message.found
+        self.jobs[name] = JobLook(name, error=str(found)) if isinstance(found, Exception) else found
+        self._fresh.add(name)
+        self._pending -= 1
+        if not self._pending:
+            took = time.monotonic() - self._pass_began
+            # A fleet that takes long to look at is looked at less often: two thirds of the time are left to others.
+            self.set_timer(max(_EVERY_SECONDS, 2 * took), self.action_refresh)
+
+    def _read(self, found: Any) -> None:
+        """A registry that cannot be read ends the app; the command says why, as every command does."""
+        app = self.runbook_app
+        if isinstance(found, Exception):
+            app.fail(found)
+            return
+        app.known = found
+        self.refresh_bindings()
+        self.fill()
+        self._draw_banner()
+        self.action_refresh()
+
+    # --- drawing
+
+    def _rows(self) -> list[str]:
+        names = [name for name in self.runbook_app.jobs if self._matches(name)]
+        return sorted(names, key=self._rank)
+
+    def _matches(self, name: str) -> bool:
+        if not self.wanted:
+            return True
+        look = self.jobs.get(name)
+        found = [each.code for each in look.findings] if look else []
+        told = " ".join([name, look.state if look else "", look.error if look else "", *found]).lower()
+        return all(word in told for word in self.wanted.lower().split())
+
+    def _rank(self, name: str) -> tuple[Any, ...]:
+        look = self.jobs.get(name)
+        if self.sort_by == "job" or look is None:
+            return (1, 0, 0, name)
+        if self.sort_by == "last":
+            return (0, look.planned_at_ms or 0, 0, name)
+        if self.sort_by == "lag":
+            return (0, -(look.lag if look.lag is not None else -1), 0, name)
+        errors, warnings = look.counts
+        waits = bool(self.kept.get(name, ("", ""))[1])
+        return (0, -errors - 100 * waits, -warnings - (look.state != "running"), name)
+
+    def fill(self) -> None:
+        table = self.query_one(DataTable)
+        kept_at = self.under_cursor if table.cursor_row else ""  # at the top it stays at the top
+        table.clear()
+        rows = self._rows()
+        for name in rows:
+            table.add_row(*self._cells(name), key=name)
+        if kept_at in rows:
+            table.move_cursor(row=rows.index(kept_at), animate=False)
+        self._draw_about()
+
+    def _draw_fresh(self) -> None:
+        """What came since the last time, at once: a thousand jobs must not draw a thousand times."""
+        if not self._fresh:
+            return
+        table = self.query_one(DataTable)
+        fresh, self._fresh = self._fresh, set()
+        with self.app.batch_update():
+            for name in fresh:
+                if name in table.rows:
+                    for (column, _), cell in zip(_COLUMNS, self._cells(name), strict=True):
+                        if table.get_cell(name, column) != cell:
+                            table.update_cell(name, column, cell)
+        if not self._pending and self._rows() != [str(key.value) for key in _keys(table)]:
+            self.fill()
+        self._draw_about()
+        self._draw_banner()
+
+    def _cells(self, name: str) -> list[Any]:
+        look = self.jobs.get(name)
+        held, waiting = self.kept.get(name, ("", ""))
+        if look is None:
+            return [name, "…", "", "", "", "", held]
+        errors, warnings = look.counts
+        state = f"{_MARKS[look.state]} {look.state}"
+        parts = [f"✗ {errors}"] * bool(errors) + [f"! {warnings}"] * bool(warnings)
+        batch = "–" if look.last_batch is None else str(look.last_batch)
+        return [
+            f"{'! ' if waiting else ''}{name}",
+            state,
+            batch,
+            ago(look.planned_at_ms).removesuffix(" ago"),
+            "–" if look.lag is None else f"{look.lag}",
+            " ".join(parts) or "✓",
+            held or "–",
+        ]
+
+    @on(DataTable.RowHighlighted)
+    def _moved(self) -> None:
+        self._draw_about()
+
+    def _draw_about(self) -> None:
+        name = self.under_cursor
+        self.query_one("#about", Static).update(lines(self._about(name)) if name else says("no job matches"))
+
+    def _about(self, name: str) -> list[Content]:
+        look = self.jobs.get(name)
+        if look is None:
+            return [says((name, "bold"), "  being looked at …")]
+        _, waiting = self.kept.get(name, ("", ""))
+        told = [says((name, "bold"), f"  {look.line()}")]
+        if waiting:
+            told.append(says(("! ", "bold"), f"a run waits: runbook continue {waiting}"))
+        told += [says(("✗ ", "bold $text-error"), each.message) for each in look.errors[:2]]
+        return told
+
+    def _draw_banner(self) -> None:
+        troubled = sum(bool(look.counts[0]) for look in self.jobs.values())
+        told = f"{len(self.jobs)} of {len(self.runbook_app.jobs)} jobs looked at, {troubled} with problems"
+        reading = f"reading {self.runbook_app.registry_file} …"
+        self.query_one(Banner).show("look", "fleet", f"{told}; by {self.sort_by}" if self.ready else reading)
+
+    # --- keys
+
+    def action_clear(self) -> None:
+        self.drop_filter()
+
+    def action_sort(self) -> None:
+        self.sort_by = _SORTS[(_SORTS.index(self.sort_by) + 1) % len(_SORTS)]
+        self.fill()
+        self._draw_banner()
+
+    @on(DataTable.RowSelected)
+    def _open(self) -> None:
+        from wizard.tui.screens.job import JobScreen
+
+        name = self.under_cursor
+        if name:
+            self.app.push_screen(JobScreen(name, self.jobs.get(name)))
+
+    def action_audit(self) -> None:
+        from wizard.tui.screens.audit import AuditScreen
+
+        self.app.push_screen(AuditScreen())
+
+
+def _keys(table: DataTable[Any]) -> list[Any]:
+    return [row.key for row in table.ordered_rows]
