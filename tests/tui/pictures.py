@@ -97,9 +97,12 @@ async def draw(stand: Stand, shoot: Shoot, size: tuple[int, int], theme: str) ->
         await shoot(hands, "question")
         await hands.to_confirmation(answers, "truncate")
         await shoot(hands, "confirm")
+        now = hands.walk.query_one("#now")
+        now.visible = False  # the dialog hides half of that line, and which half changes with the seconds in it
         await pilot.press("ctrl+q")
         await shoot(hands, "leave")
         await pilot.press("escape")
+        now.visible = True
         await hands.confirm()
         await hands.to_confirmation(answers, "delete")
         await hands.confirm()

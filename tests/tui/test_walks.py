@@ -14,6 +14,7 @@ from textual.widgets import Button, Input
 from wizard.jobs.control.process import ProcessController
 from wizard.tui.screens.job import JobScreen
 from wizard.tui.screens.leave import LeaveDialog
+from wizard.tui.widgets import prompt as prompt_widgets
 from wizard.tui.widgets.ended import Ended
 from wizard.tui.widgets.prompt import Choices, Confirm
 
@@ -104,8 +105,9 @@ def test_only_the_name_of_the_job_frees_the_button_and_enter_in_the_field_never_
     asyncio.run(go())
 
 
-def test_a_key_typed_ahead_answers_nothing(stand: Stand) -> None:
+def test_a_key_typed_ahead_answers_nothing(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
     """Enter held down on one question must not run through the next one."""
+    monkeypatch.setattr(prompt_widgets, "DEAF_SECONDS", 20.0)  # however slow the machine is between two keys
 
     async def go() -> None:
         async with at(stand.jobs, lambda app: app.walk_of(JOB, "reset")) as hands:

@@ -37,6 +37,12 @@ class Answered(Message):
 class Prompt(Vertical):
     def __init__(self) -> None:
         super().__init__(classes="prompt")
+        self._shown = float("inf")
+
+    def on_mount(self) -> None:
+        self.call_after_refresh(self._drawn)  # a busy machine may draw it long after it was made
+
+    def _drawn(self) -> None:
         self._shown = time.monotonic()
 
     @property
