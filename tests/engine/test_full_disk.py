@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import permissions
 import pytest
 from stand import ANSWERS, JOB, Stand, differing, fork, words
 
@@ -42,7 +43,7 @@ def test_a_file_in_the_place_of_the_runs_is_exit_7_and_nothing_is_touched(stand:
     stand.runs.unlink()
 
 
-@pytest.mark.skipif(os.getuid() == 0, reason="root may write where nobody may")
+@pytest.mark.skipif(not permissions.bind(), reason=permissions.WHY_NOT)
 def test_runs_that_may_not_be_written_are_exit_7_and_nothing_is_touched(stand: Stand) -> None:
     stand.runs.mkdir(mode=0o555)
     before = stand.everything()

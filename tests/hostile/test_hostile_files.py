@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import permissions
 import pytest
 from recorded import WORDS, at_home, codes, look, remove
 
@@ -192,7 +193,7 @@ def test_what_may_not_be_listed_is_unknown_and_never_safe(
     assert {said["verdict"] for said in seen.paths.values()} <= {"unknown", "blocked"}
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+@pytest.mark.skipif(not permissions.bind(), reason=permissions.WHY_NOT)
 @pytest.mark.parametrize(
     "path", ["checkpoint", "checkpoint/offsets", "checkpoint/state/0", "checkpoint/metadata", "sink"]
 )

@@ -48,6 +48,6 @@ def test_names_of_secrets_are_known(name: str) -> None:
 
 @pytest.mark.parametrize("hostile", ["a" * 1_000_000, "://" + "a" * 1_000_000, "-" * 1_000_000, "password" * 100_000])
 def test_masking_a_large_log_is_quick(hostile: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     mask(hostile)
-    assert time.monotonic() - began < 3
+    assert time.process_time() - began < 3

@@ -18,6 +18,7 @@ from wizard.tui.screens.walk import WalkScreen
 from wizard.tui.widgets.prompt import Choices, Confirm
 
 PATIENCE = 20.0
+MOST_ANSWERS = 40  # to one walk; an answer of `again` can be given for ever
 # One for all tests: what it has loaded is loaded once.
 LOOKOUT = Lookout()
 atexit.register(LOOKOUT.close)
@@ -71,7 +72,10 @@ class Hands:
         await self.until(lambda: self.prompt() is not prompt)
 
     async def to_the_end(self, answers: dict[str, Any]) -> None:
+        answered = 0
         while (prompt := await self.asked()) is not None:
+            answered += 1
+            assert answered < MOST_ANSWERS, f"it goes round in a circle; this is seen: {self.seen()}"
             if isinstance(prompt, Confirm):
                 await self.confirm()
             else:

@@ -39,7 +39,7 @@ def serving(body: bytes = b"", code: int = 200, drip: float = 0, length: int | N
             self.send_header("Content-Length", str(len(body) if length is None else length))
             self.end_headers()
             try:
-                for start in range(0, len(body), 1 if drip else len(body)):
+                for start in range(0, len(body), 1 if drip else max(len(body), 1)):
                     self.wfile.write(body[start : start + 1] if drip else body)
                     time.sleep(drip)
             except (BrokenPipeError, ConnectionResetError):

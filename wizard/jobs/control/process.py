@@ -190,16 +190,24 @@ class ProcessController(Controller):
 
     @contextmanager
     def _locked(self) -> Iterator[IO[str]]:
+        deadline = time.monotonic() + _LEFTOVER_SECONDS
         with self.lock.open("a") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                status = self.status()
-                if status.state == "running":
-                    raise AlreadyRunning(
-                        f"{self.job} is running already ({status.says}); nothing was started"
-                    ) from None
-                raise Locked(f"{self.job} is being started or has just ended ({self.lock}); look again") from None
+            while True:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    status = self.status()
+                    if status.state == "running":
+                        raise AlreadyRunning(
+                            f"{self.job} is running already ({status.says}); nothing was started"
+                        ) from None
+                    # The supervisor of a job that has just ended lets go of it in a moment.
+                    if time.monotonic() >= deadline:
+                        raise Locked(
+                            f"{self.job} is being started or has just ended ({self.lock}); look again"
+                        ) from None
+                    time.sleep(_POLL_SECONDS)
             yield file
 
     def _record(self) -> dict[str, Any] | None:
