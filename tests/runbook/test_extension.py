@@ -86,6 +86,20 @@ def test_an_extension_cannot_take_a_guard_away(elsewhere: Path, insert: str, cod
     assert found and any(says in problem.message for problem in found)
 
 
+@pytest.mark.parametrize("first", ["late", "early"])
+def test_a_step_inserted_elsewhere_is_no_way_around_what_lies_between(elsewhere: Path, first: str) -> None:
+    groups = {
+        "late": "  - {before: start, steps: {late: {ask: 'a?', options: {go: {say: s, goto: start}}}}}\n",
+        "early": "  - {before: place, steps: {early: {ask: 'b?', options: {go: {say: s, goto: place}, "
+        "around: {say: s, goto: late}}}}}\n",
+    }
+    other = "early" if first == "late" else "late"
+    mine = elsewhere / "mine.yaml"
+    mine.write_text(extension(groups[first] + groups[other]))
+    (problem,) = lint_runbook(mine)
+    assert problem.code == "RB303" and "early goes to late on around" in problem.message
+
+
 def test_a_base_that_cannot_be_found_is_named_with_the_nearest_one(elsewhere: Path) -> None:
     mine = elsewhere / "mine.yaml"
     mine.write_text(extension("  - {before: delete, steps: {x: {end: aborted}}}\n").replace("reset", "rest"))

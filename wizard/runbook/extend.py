@@ -33,9 +33,10 @@ def expanded(
     base: Runbook, id: str, file: str, title: str, inserts: Sequence[Insert]
 ) -> tuple[Runbook | None, list[Problem]]:
     steps, start = dict(base.steps), base.start
+    known = {*base.steps, *(name for insert in inserts for name in insert.steps)}
     wrong: list[Problem] = []
     for insert in inserts:
-        found = [*_misplaced(insert, base), *_clashing(insert, steps), *_wandering(insert, base)]
+        found = [*_misplaced(insert, base), *_clashing(insert, steps), *_wandering(insert, base, known)]
         wrong += found
         if found:
             continue
@@ -62,7 +63,8 @@ def _clashing(insert: Insert, steps: Mapping[str, Step]) -> list[Problem]:
     ]
 
 
-def _wandering(insert: Insert, base: Runbook) -> list[Problem]:
+def _wandering(insert: Insert, base: Runbook, known: set[str]) -> list[Problem]:
+    """Steps inserted elsewhere go on to where they were put, so a way into them is a way around what lies between."""
     stops = {name for name, step in base.steps.items() if isinstance(step, End) and step.outcome in _STOPS}
     allowed = {*insert.steps, insert.before, *stops}
     wrong = []
@@ -71,7 +73,7 @@ def _wandering(insert: Insert, base: Runbook) -> list[Problem]:
             what = f"{name} ends {step.outcome}: an inserted step may stop a walk, not complete it; end aborted"
             wrong.append(Problem("RB303", "error", what, str(step.where)))
         for label, target in targets(step):
-            if target in base.steps and target not in allowed:
+            if target in known and target not in allowed:
                 what = (
                     f"{name} goes to {target} on {label}: inserted steps go on to {insert.before!r}, or stop; "
                     "anything else would go around a step of the runbook it extends"
