@@ -59,6 +59,16 @@ def with_an_outcome_taken_for_yes(name: str) -> Iterator[tuple[str, Mutant]]:
             yield f"{step}: {case} taken for holds", mutant
 
 
+def with_a_failure_left_to_somebodys_word(name: str) -> Iterator[tuple[str, Mutant]]:
+    for step in steps_with(name, "check"):
+        cases = data(name)["steps"][step]["cases"]
+        options = data(name)["steps"][cases["unknown"]].get("options", {}).values()
+        if data(name)["steps"][step]["check"] in [option.get("attests") for option in options]:
+            mutant = data(name)
+            mutant["steps"][step]["cases"]["fails"] = cases["unknown"]
+            yield f"{step}: what fails is asked for like what is unknown", mutant
+
+
 def without_a_confirmation(name: str) -> Iterator[tuple[str, Mutant]]:
     for step in steps_with(name, "confirm"):
         mutant = data(name)
@@ -172,7 +182,13 @@ def nothing_old_is_collected() -> Iterator[None]:
     gc.unfreeze()
 
 
-MUST_REJECT = (without_a_check, with_an_outcome_taken_for_yes, without_a_confirmation, without_somebodys_word)
+MUST_REJECT = (
+    without_a_check,
+    with_an_outcome_taken_for_yes,
+    with_a_failure_left_to_somebodys_word,
+    without_a_confirmation,
+    without_somebodys_word,
+)
 MAY_BE_SAFE = (
     without_an_action,
     with_a_failure_led_elsewhere,

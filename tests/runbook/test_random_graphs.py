@@ -74,7 +74,12 @@ def made_up_steps(dice: random.Random, catalogue: Catalogue) -> walker.Steps:
             if dice.random() < 0.5:
                 steps[name] |= {"confirm": "{job.name}", "on_decline": to()}
         elif kind == "ask":
-            extras = ({}, {"gives": "value.typed"}, {"waives": dice.choice(FACTS), "type_out": "so"})
+            extras = (
+                {},
+                {"gives": "value.typed"},
+                {"waives": dice.choice(FACTS), "type_out": "so"},
+                {"attests": dice.choice(FACTS)},
+            )
             options = {f"o{number}": {"say": "so", "goto": to(), **dice.choice(extras)} for number in range(2)}
             steps[name] = {"ask": "?", "options": options}
         else:

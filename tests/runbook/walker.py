@@ -7,7 +7,7 @@ and complains on arrival. What the proof claims about all paths, this does on on
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from wizard.catalogue import CATALOGUE, Catalogue
@@ -20,32 +20,42 @@ class World:
     holds: frozenset[str] = frozenset()
     owed: frozenset[str] = frozenset()
     told: frozenset[str] = frozenset()
+    refuted: frozenset[str] = frozenset()  # what the last look saw fail
 
     def learn(self, fact: str) -> World:
-        return World(self.holds | {fact}, self.owed - {fact}, self.told)
+        return replace(self, holds=self.holds | {fact}, owed=self.owed - {fact})
 
     def forget(self, facts: tuple[str, ...], catalogue: Catalogue) -> World:
         gone = frozenset(facts)
-        return World(self.holds - gone, self.owed | (gone & catalogue.owed), self.told)
+        return replace(self, holds=self.holds - gone, owed=self.owed | (gone & catalogue.owed))
 
     def owe(self, facts: tuple[str, ...]) -> World:
-        return World(self.holds, self.owed | set(facts), self.told)
+        return replace(self, owed=self.owed | set(facts))
 
     def hear(self, answer: str) -> World:
-        return World(self.holds, self.owed, self.told | {answer})
+        return replace(self, told=self.told | {answer})
+
+    def see(self, fact: str, catalogue: Catalogue, fails: bool = False) -> World:
+        if not catalogue.probes[fact].attestable:
+            return self  # nobody may vouch for it anyway
+        return replace(self, refuted=self.refuted | {fact} if fails else self.refuted - {fact})
 
 
 def outcomes(step: dict[str, Any], world: World, catalogue: Catalogue = CATALOGUE) -> Iterator[tuple[str, str, World]]:
     """(what happens, the next step, the world then) for everything that can happen at a step."""
     if "check" in step:
         fact, cases = step["check"], step["cases"]
-        yield "holds", cases["holds"], world.learn(fact)
-        yield "fails", cases["fails"], world.forget((fact,), catalogue)
-        yield "unknown", cases["unknown"], world.forget((fact,), catalogue)
+        yield "holds", cases["holds"], world.learn(fact).see(fact, catalogue)
+        yield "fails", cases["fails"], world.forget((fact,), catalogue).see(fact, catalogue, fails=True)
+        yield "unknown", cases["unknown"], world.forget((fact,), catalogue).see(fact, catalogue)
     elif "do" in step:
         action = catalogue.actions[step["do"]]
         after = world.forget(action.may_undo, catalogue).owe(action.owes)
-        yield "done", step["goto"], after if step["verify"] in action.may_undo else after.learn(step["verify"])
+        yield (
+            "done",
+            step["goto"],
+            after if step["verify"] in action.may_undo else after.learn(step["verify"]).see(step["verify"], catalogue),
+        )
         yield "failed", step["on_fail"], after.forget((action.makes, step["verify"]), catalogue).owe(action.owes)
         if "confirm" in step:
             yield "declined", step["on_decline"], world
@@ -84,6 +94,9 @@ def broken(step: dict[str, Any], world: World, catalogue: Catalogue = CATALOGUE)
         wrong |= {
             ("RB203", f"given {name}") for name in catalogue.probes[step["check"]].takes if name not in world.told
         }
+    elif "ask" in step:
+        vouched = {option["attests"] for option in step["options"].values() if "attests" in option}
+        wrong |= {("RB206", f"unrefuted {fact}") for fact in vouched & world.refuted}
     elif "end" in step:
         outcome = catalogue.outcomes[step["end"]]
         claims = set(outcome.requires) | set(catalogue.paths[step["path"]].requires if "path" in step else ())

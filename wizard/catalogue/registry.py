@@ -27,6 +27,10 @@ class Catalogue:
         return frozenset(answer.gives for answer in self.answers.values())
 
     @cached_property
+    def attestable(self) -> frozenset[str]:
+        return frozenset(probe.name for probe in self.probes.values() if probe.attestable)
+
+    @cached_property
     def owed(self) -> frozenset[str]:
         return frozenset(fact for action in self.actions.values() for fact in action.owes)
 

@@ -33,9 +33,14 @@ def settled(fact: str) -> str:
     return f"settled {fact}"
 
 
+def unrefuted(fact: str) -> str:
+    """The fact that the last look at `fact`, if there was one, did not see it fail."""
+    return f"unrefuted {fact}"
+
+
 def at_start(catalogue: Catalogue) -> Facts:
-    """Nothing is known of the world, and nothing is owed to it."""
-    return frozenset(map(settled, catalogue.owed))
+    """Nothing is known of the world, nothing is owed to it, and nothing was seen to fail."""
+    return frozenset((*map(settled, catalogue.owed), *map(unrefuted, catalogue.attestable)))
 
 
 def edges(runbook: Runbook, catalogue: Catalogue) -> list[Edge]:
@@ -56,15 +61,15 @@ def _edges(step: Step, catalogue: Catalogue) -> list[Edge]:
 
     match step:
         case Check():
-            fact = (step.probe,)
+            fact, seen = (step.probe,), _seen(step.probe, catalogue)
             return [
-                edge("holds", step.holds, gain=fact),
-                edge("fails", step.fails, drop=fact),
-                edge("unknown", step.unknown, drop=fact),
+                edge("holds", step.holds, gain=(*fact, *seen)),
+                edge("fails", step.fails, drop=(*fact, *seen)),
+                edge("unknown", step.unknown, gain=seen, drop=fact),
             ]
         case Do():
             action = catalogue.actions[step.action]
-            verified = frozenset((step.verify,)) - frozenset(action.may_undo)
+            verified = frozenset((step.verify, *_seen(step.verify, catalogue))) - frozenset(action.may_undo)
             tried = (step.verify, action.makes, *action.may_undo)
             found = [
                 edge("done", step.goto, gain=verified, drop=action.may_undo, owe=action.owes),
@@ -81,6 +86,11 @@ def _edges(step: Step, catalogue: Catalogue) -> list[Edge]:
             return found
         case End():
             return []
+
+
+def _seen(fact: str, catalogue: Catalogue) -> tuple[str, ...]:
+    """What a look changes about who may vouch for a fact."""
+    return (unrefuted(fact),) if fact in catalogue.attestable else ()
 
 
 def reachable(runbook: Runbook) -> set[str]:

@@ -30,6 +30,7 @@ CODES = {
     "RB203": "an answer is used that was not given on every path",
     "RB204": "an end that claims what is not certain on every path",
     "RB205": "an end that leaves something owed",
+    "RB206": "somebody vouches for what was seen to fail",
     "RB301": "extends a runbook that cannot be found or built on",
     "RB302": "inserts before a step that the extended runbook does not have",
     "RB303": "an inserted step that goes around the runbook it extends",
@@ -114,9 +115,14 @@ def counter_example(violation: Violation, runbook: Runbook) -> str:
     return "\n".join([*told, f"  {runbook.steps[violation.step].where}: {violation.step}"])
 
 
+def _bare(fact: str) -> str:
+    """`rows.exact` of `settled rows.exact`."""
+    return fact.rpartition(" ")[2]
+
+
 def _claim(violation: Violation, runbook: Runbook) -> str:
     step = runbook.steps[violation.step]
-    fact = violation.fact.removeprefix("settled ").removeprefix("given ")
+    fact = _bare(violation.fact)
     match violation.code:
         case "RB202":
             assert isinstance(step, Do)
@@ -127,18 +133,22 @@ def _claim(violation: Violation, runbook: Runbook) -> str:
             return f"{step.name} claims {fact}, which is not certain on the path below"
         case "RB205":
             return f"{step.name} ends with {fact} still owed on the path below"
+        case "RB206":
+            return f"{step.name} lets somebody vouch for {fact}, which was seen to fail on the path below"
         case _:
             assert isinstance(step, Do)
             return f"{step.name} does {step.action}, which requires {fact}, and that is not certain on the path below"
 
 
 def _fix(violation: Violation, catalogue: Catalogue) -> str:
-    fact = violation.fact.removeprefix("settled ").removeprefix("given ")
+    fact = _bare(violation.fact)
     if violation.code == "RB202":
         return 'add `confirm: "{job.name}"` and `on_decline`'
     if violation.code == "RB203":
         giving = [answer.name for answer in catalogue.answers.values() if answer.gives == fact]
         return f"ask before, with an option that `gives: {' | '.join(giving)}`"
+    if violation.code == "RB206":
+        return f"lead only the `unknown` of `check: {fact}` to {violation.step}"
     lost = next((edge for edge in reversed(violation.path) if violation.fact in edge.drop), None)
     after = f" after {lost.source} → {lost.label}, where it was lost" if lost else ""
     making = [f"`do: {name}`" for name, action in catalogue.actions.items() if action.makes == fact]

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from wizard.catalogue import CATALOGUE, Catalogue
-from wizard.runbook.graph import Edge, Facts, at_start, edges, given, settled
+from wizard.runbook.graph import Edge, Facts, at_start, edges, given, settled, unrefuted
 from wizard.runbook.model import Ask, Check, Do, End, Runbook, Step
 
 
@@ -59,7 +59,9 @@ def demands(step: Step, catalogue: Catalogue) -> list[tuple[str, str]]:
             owed = sorted(catalogue.owed - set(claimed)) if outcome.settles else []
             return [*(("RB204", fact) for fact in claimed), *(("RB205", settled(fact)) for fact in owed)]
         case Ask():
-            return []
+            # Somebody's word stands for what cannot be seen, never for what was seen to be otherwise.
+            vouched = dict.fromkeys(option.attests for option in step.options if option.attests)
+            return [("RB206", unrefuted(fact)) for fact in vouched]
 
 
 def certainties(runbook: Runbook, graph: Sequence[Edge], initially: Facts) -> dict[str, Facts]:
