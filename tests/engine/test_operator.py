@@ -117,6 +117,22 @@ def test_answers_that_say_again_run_out(stand: Stand) -> None:
     assert [entry["option"] for entry in journal if entry["kind"] == "answer"] == ["in_place", "again", "again"]
 
 
+def test_nobodys_word_stands_against_what_is_seen(stand: Stand) -> None:
+    """The registry says that the job begins at a time; its operator says that it begins with the first row."""
+    registry = stand.root / "jobs.yaml"
+    option = "subscribe: t, startingOffsetsByTimestamp: '{}'"
+    registry.write_text(registry.read_text().replace("subscribe: t", option))
+    code, said = fork(words(stand, "reset", JOB, given=ANSWERS["reset"] | {"by_hand": "set"}))
+    assert code == 5, said
+    assert "offsets.earliest" in said and "startingOffsetsByTimestamp" in said.splitlines()[-1]
+    assert "job.start_fresh" not in [e.get("action") for e in stand.journal(stand.only_run()) if e["kind"] == "intent"]
+    registry.write_text(registry.read_text().replace(option, "subscribe: t"))
+    code, said = fork(words(stand, "continue", stand.only_run(), given=ANSWERS["reset"]))
+    assert code == 0, said
+    stand.finish()
+    assert stand.found() == stand.expected()
+
+
 def test_a_walk_whose_reader_goes_away_is_not_called_a_success(stand: Stand) -> None:
     """`runbook reset … | head -1`: the walk goes to its end or says that it did not; it never just ends with 0."""
     import os

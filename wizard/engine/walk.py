@@ -234,17 +234,21 @@ class Walk:
         for fact in CATALOGUE.actions[step.action].requires:
             if fact in beside:
                 continue
-            if fact in self.state.waived or fact in self.state.attested:
-                word = "waived" if fact in self.state.waived else "vouched for by the operator"
-                evidence[fact] = {"truth": "unknown", "evidence": [word]}
+            if fact in self.state.waived:
+                evidence[fact] = {"truth": "unknown", "evidence": ["waived"]}
                 continue
             seen = self.see(fact)
             evidence[fact] = _told(seen)
+            if fact in self.state.attested and seen.truth == "unknown":
+                # A word stands for what cannot be seen, not against what is seen.
+                evidence[fact]["evidence"].append("vouched for by the operator")
+                continue
             if not seen.holds:
                 why = "; ".join(seen.evidence)
-                raise WorldMoved(
-                    f"{step.action} requires {fact}, which {'no longer holds' if seen.truth == 'fails' else 'cannot be seen'}: {why}{self._way_back()}"
-                )
+                found = "cannot be seen" if seen.truth == "unknown" else "does not hold, whoever vouched for it"
+                if fact not in self.state.attested and seen.truth == "fails":
+                    found = "no longer holds"
+                raise WorldMoved(f"{step.action} requires {fact}, which {found}: {why}{self._way_back()}")
         return evidence
 
     def _way_back(self) -> str:
