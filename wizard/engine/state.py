@@ -72,7 +72,12 @@ def _take(state: State, entry: Entry) -> None:
             state.run, state.job, state.runbook = entry["run"], entry["job"], entry["runbook"]
             state.digest, state.mode, state.who = entry["digest"], entry["mode"], entry["who"]
             state.locks, state.began, state.step = list(entry["locks"]), entry["at"], entry["step"]
-        case "probe" | "confirm":
+        case "probe":
+            _go(state, entry)
+            # What was waived or vouched for was said of what had been seen until then.
+            state.waived.discard(entry.get("fact", ""))
+            state.attested.discard(entry.get("fact", ""))
+        case "confirm":
             _go(state, entry)
         case "answer":
             _go(state, entry)
