@@ -47,6 +47,15 @@ def test_every_start_owes_the_proof_of_its_effect() -> None:
         assert "job.stopped" in action.requires and "job.stopped" in action.may_undo
 
 
+def test_rows_that_were_compared_before_a_stop_are_not_certain_after_it() -> None:
+    assert "rows.exact" in CATALOGUE.actions["job.stop"].may_undo
+
+
+def test_what_is_taken_out_of_an_output_is_nobody_elses() -> None:
+    for name in ("sink.clear_in_flight", "sink.truncate", "sink.rollback"):
+        assert "checkpoint.exclusive" in CATALOGUE.actions[name].requires, name
+
+
 def test_no_consumer_is_emptied_on_somebodys_word_that_it_stands_still() -> None:
     assert {"consumers.down", "rows.exact"} <= set(CATALOGUE.actions["consumers.reset"].requires)
     down = CATALOGUE.probes["consumers.down"]

@@ -51,8 +51,15 @@ ENTRIES = (
         # It does not stop a query that already runs, and over another walk's fence the real metadata would be lost.
         requires=("job.stopped", "checkpoint.unfenced"),
         makes="checkpoint.fenced",
-        # A diagnosis that meets a fence calls no path safe.
-        may_undo=("checkpoint.unfenced", "verdict.resume", "verdict.replay", "verdict.backfill", "verdict.reset"),
+        # A diagnosis that meets a fence calls no path safe, and a Delta table's last batch is found by the query's id.
+        may_undo=(
+            "checkpoint.unfenced",
+            "checkpoint.consistent",
+            "verdict.resume",
+            "verdict.replay",
+            "verdict.backfill",
+            "verdict.reset",
+        ),
         way_back="`runbook undo RUN` puts the metadata back byte for byte",
     ),
     Action(
@@ -69,7 +76,13 @@ ENTRIES = (
             "in_flight.clean",
             "rows.exact",
             "code.same_sources",
+            "code.same_operators",
             "code.same_confs",
+            "target.offsets",
+            "target.state",
+            "target.source_log",
+            "target.source_rows",
+            "range.unprocessed",
         ),
         destroys=True,
         way_back="`runbook undo RUN` moves it back from quarantine",

@@ -4,6 +4,36 @@ from __future__ import annotations
 
 from wizard.catalogue.declare import Action, Probe
 
+# Seen at the old paths; what is looked at after a switch is another checkpoint and another output.
+_AT_THE_OLD_PATHS = (
+    "checkpoint.readable",
+    "checkpoint.consistent",
+    "checkpoint.exclusive",
+    "checkpoint.unfenced",
+    "checkpoint.fenced",
+    "checkpoint.absent",
+    "checkpoint.at_target",
+    "source.has_next_offsets",
+    "source.can_rebuild",
+    "in_flight.clean",
+    "sink.empty",
+    "sink.at_target",
+    "sink.accepts_replay",
+    "target.offsets",
+    "target.state",
+    "target.source_log",
+    "target.source_rows",
+    "target.sink_log",
+    "range.unprocessed",
+    "code.same_sources",
+    "code.same_operators",
+    "code.same_confs",
+    "verdict.resume",
+    "verdict.replay",
+    "verdict.backfill",
+    "verdict.reset",
+)
+
 ENTRIES = (
     Probe(
         "offsets.earliest",
@@ -29,7 +59,7 @@ ENTRIES = (
         says="Point the registry and the job's configuration at the new output and the new checkpoint.",
         requires=("job.stopped", "consumers.stopped", "beside.built", "beside.exact"),
         makes="registry.switched",
-        may_undo=("consumers.consistent", "consumers.safe", "rows.exact", "old.retired"),
+        may_undo=("consumers.consistent", "consumers.safe", "rows.exact", "old.retired", *_AT_THE_OLD_PATHS),
         owes=("consumers.consistent", "old.retired"),
         way_back="`runbook undo RUN` points them back; the old output has not been touched",
     ),

@@ -9,6 +9,10 @@ _PROOF_OF_EFFECT = ("job.running", "batch.committed", "offsets.moving", "rows.ex
 # Facts about the job before it ran; none of them is certain once it may have run a batch.
 _RAN = (
     "job.stopped",
+    "checkpoint.readable",
+    "checkpoint.consistent",
+    "checkpoint.exclusive",
+    "source.has_next_offsets",
     "batch.committed",
     "offsets.moving",
     "rows.exact",
@@ -20,6 +24,16 @@ _RAN = (
     "checkpoint.absent",
     "checkpoint.at_target",
     "checkpoint.fenced",
+    # A running query purges what is older than its last hundred batches.
+    "target.offsets",
+    "target.state",
+    "target.source_log",
+    "target.source_rows",
+    "target.sink_log",
+    "verdict.resume",
+    "verdict.replay",
+    "verdict.backfill",
+    "verdict.reset",
 )
 
 ENTRIES = (
@@ -56,7 +70,8 @@ ENTRIES = (
         "job.stop",
         says="Stop the job, and wait until nothing of it is left.",
         makes="job.stopped",
-        may_undo=("job.running", "batch.committed", "offsets.moving"),
+        # What does not stop in time is killed in the middle of a batch, whose rows may be there already.
+        may_undo=("job.running", "batch.committed", "offsets.moving", "rows.exact"),
         way_back="start it with `runbook resume`",
     ),
     Action(

@@ -35,7 +35,8 @@ ENTRIES = (
     Action(
         "sink.clear_in_flight",
         says="Take out of the output what the batch in flight had already written.",
-        requires=("job.stopped", "checkpoint.readable"),
+        # Somebody else's batch in flight looks like ours.
+        requires=("job.stopped", "checkpoint.exclusive", "checkpoint.readable"),
         makes="in_flight.clean",
         may_undo=(*_ROWS, "consumers.safe"),
         owes=("rows.exact",),
@@ -54,7 +55,14 @@ ENTRIES = (
             "source.can_rebuild",
         ),
         makes="sink.empty",
-        may_undo=(*_ROWS, "consumers.safe", "sink.at_target", "in_flight.clean", "checkpoint.consistent"),
+        may_undo=(
+            *_ROWS,
+            "consumers.safe",
+            "sink.at_target",
+            "target.sink_log",
+            "in_flight.clean",
+            "checkpoint.consistent",
+        ),
         owes=_ROWS,
         destroys=True,
         way_back="`runbook undo RUN` restores the rows and the log",
