@@ -62,11 +62,49 @@ def check(probe: str) -> str:
     return one_step(f"{{check: {probe}, cases: {{holds: e, fails: e, unknown: e}}}}")
 
 
+def none_of_them_a_step(many: int) -> str:
+    return "runbook: 1\nid: x\nstart: s0\nsteps:\n" + "".join(f" s{n}: 1\n" for n in range(many))
+
+
+def nowhere(many: int) -> str:
+    """Names that are near each other, to be compared with each other."""
+    case = "holds: {0}h{n}, fails: {0}f{n}, unknown: {0}u{n}"
+    body = "".join(
+        f"  {'a' * 50}{n}: {{check: job.stopped, cases: {{{case.format('ab' * 25, n=n)}}}}}\n" for n in range(many)
+    )
+    return f"runbook: 1\nid: x\nstart: {'a' * 50}0\nsteps:\n{body}"
+
+
+def never_allowed(many: int) -> str:
+    """Each of them breaks ten demands, at the end of a long path."""
+    body = "".join(
+        f"  s{n}: {{do: job.resume, verify: job.running, goto: s{n + 1}, on_fail: e}}\n" for n in range(many)
+    )
+    return f"runbook: 1\nid: x\nstart: s0\nsteps:\n{body}  s{many}: {{end: hand_over}}\n  e: {{end: hand_over}}\n"
+
+
+def inserts(many: int) -> str:
+    return f"runbook: 1\nid: x\nextends: reset\ninsert: [{', '.join(['1'] * many)}]\n"
+
+
+def waived_with(words: str) -> str:
+    return one_step(f"{{ask: q, options: {{a: {{say: s, goto: e, waives: rows.exact, type_out: {words}}}}}}}")
+
+
 HOSTILE = {
     "a gigabyte by anchors": (anchors(), "RB001", ":2:"),
     "merge keys": (merged_anchors(), "RB001", ":5:"),
     "100,000 steps": (steps(100_000), "RB001", ":1:1"),
     "as many steps as fit in the size": (steps(3_000), "RB002", ":4:1"),
+    "24,000 numbers for steps": (none_of_them_a_step(24_000), "RB002", ":4:1"),
+    "80,000 inserts": (inserts(80_000), "RB002", ":4:1"),
+    "1,470 steps that are not there": (nowhere(490), "RB101", ":5:3"),
+    "490 actions that nothing allows": (never_allowed(490), "RB201", ":5:3"),
+    "a line break in a name": (one_step("{end: hand_over}").replace("a: {", '"a\\n": {'), "RB002", ":4:1"),
+    "words that clear the screen": (one_step('{end: hand_over, say: "\\e[2J"}'), "RB002", ":5:23"),
+    "words that read backwards": X,
+    "a waiver of a space": (waived_with("' '"), "RB002", ":5:"),
+    "a waiver that cannot be typed": (waived_with("'two  spaces'"), "RB002", ":5:"),
     "a loop of 490 steps": (cycle(490), "RB104", ":5:3"),
     "a tree nested 100,000 deep": ("a: " + "[" * 100_000, "RB001", ":1:"),
     "a key of 200,000 letters": ("k" * 200_000 + ": 1", "RB001", ":1:"),

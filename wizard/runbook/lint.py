@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 from wizard.catalogue import CATALOGUE, Catalogue
 from wizard.errors import BadInput
 from wizard.problems import Problem
 from wizard.runbook import graph
-from wizard.runbook.load import Reading, read, read_file
+from wizard.runbook.load import MAX_PROBLEMS, Reading, read, read_file
 from wizard.runbook.model import Do, Runbook
-from wizard.runbook.proof import Violation, prove
+from wizard.runbook.proof import Violation, violations
 from wizard.runbook.search import library
 
 CODES = {
@@ -76,8 +77,8 @@ def linted(reading: Reading, catalogue: Catalogue = CATALOGUE) -> list[Problem]:
 
 
 def check(runbook: Runbook, catalogue: Catalogue = CATALOGUE) -> list[Problem]:
-    found = shape(runbook)
-    return found + [_told(violation, runbook, catalogue) for violation in prove(runbook, catalogue)]
+    found = islice(violations(runbook, catalogue), MAX_PROBLEMS)
+    return shape(runbook)[:MAX_PROBLEMS] + [_told(violation, runbook, catalogue) for violation in found]
 
 
 def shape(runbook: Runbook) -> list[Problem]:

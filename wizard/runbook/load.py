@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +117,7 @@ def interpreted(
         steps = _steps(data["steps"], ("steps",), place)
         runbook = Runbook(data["id"], name, data["start"], steps, data.get("title", ""))
     if runbook is not None:
-        wrong = [*wrong, *unresolved(runbook, catalogue, place(("start",)))]
+        wrong = [*wrong, *islice(unresolved(runbook, catalogue, place(("start",))), MAX_PROBLEMS)]
     if any(problem.severity == "error" for problem in wrong):
         return Reading(None, tuple(wrong[:MAX_PROBLEMS]))
     return Reading(runbook, tuple(wrong))

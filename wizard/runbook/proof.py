@@ -9,7 +9,7 @@ exact over all paths: a fact is missing from IN[n] if and only if some path arri
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from wizard.catalogue import CATALOGUE, Catalogue
@@ -27,21 +27,24 @@ class Violation:
 
 def prove(runbook: Runbook, catalogue: Catalogue = CATALOGUE) -> list[Violation]:
     """Nothing, if the runbook is safe on every path; else each demand that some path breaks, with that path."""
+    return list(violations(runbook, catalogue))
+
+
+def violations(runbook: Runbook, catalogue: Catalogue = CATALOGUE) -> Iterator[Violation]:
+    """One after the other: each costs a search, and of a runbook that is all wrong the first few will do."""
     graph, initially = edges(runbook, catalogue), at_start(catalogue)
     outgoing = _outgoing(runbook, graph)
     arriving, bits = _fixpoint(runbook, outgoing, initially)
-    found = []
     for name, step in runbook.steps.items():
         if name not in arriving:
             continue  # no path arrives; the graph check has said so
         for code, fact in demands(step, catalogue):
             if not arriving[name] & bits.get(fact, 0):
                 path = _without(fact, name, runbook.start, outgoing, fact in initially)
-                found.append(Violation(code, name, fact, path))
+                yield Violation(code, name, fact, path)
         if isinstance(step, Do) and catalogue.actions[step.action].destroys and not step.confirm:
             path = _without("confirmed", name, runbook.start, outgoing, False)
-            found.append(Violation("RB202", name, "confirmed", path))
-    return found
+            yield Violation("RB202", name, "confirmed", path)
 
 
 def demands(step: Step, catalogue: Catalogue) -> list[tuple[str, str]]:

@@ -26,18 +26,16 @@ def targets(step: Step) -> Iterator[tuple[str, str]]:
             return
 
 
-def unresolved(runbook: Runbook, catalogue: Catalogue, start_at: Where) -> list[Problem]:
-    wrong: list[Problem] = []
+def unresolved(runbook: Runbook, catalogue: Catalogue, start_at: Where) -> Iterator[Problem]:
     if runbook.start not in runbook.steps:
         what = f"start names no step, {runbook.start!r}{suggestion(runbook.start, runbook.steps)}"
-        wrong.append(Problem("RB101", "error", what, str(start_at)))
+        yield Problem("RB101", "error", what, str(start_at))
     for step in runbook.steps.values():
         for label, target in targets(step):
             if target not in runbook.steps:
                 what = f"{step.name} goes to {target!r} on {label}, and there is no such step: add it, or name another"
-                wrong.append(_at(step, "RB101", what + suggestion(target, runbook.steps)))
-        wrong += _uncatalogued(step, catalogue)
-    return wrong
+                yield _at(step, "RB101", what + suggestion(target, runbook.steps))
+        yield from _uncatalogued(step, catalogue)
 
 
 def _uncatalogued(step: Step, catalogue: Catalogue) -> list[Problem]:

@@ -11,7 +11,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from wizard.catalogue import CATALOGUE, Catalogue, Entry
 from wizard.runbook.names import shown, suggestion
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
 
 KINDS = ("ask", "check", "do", "end")
+MAX_STEPS, MAX_INSERTS, MAX_OPTIONS, MAX_ERRORS = 500, 100, 20, 100
+
+T = TypeVar("T", dict[str, Any], list[Any])
 
 PathKey = tuple[str | int, ...]
 
@@ -60,9 +64,35 @@ def _with_names(names: Mapping[str, Any]) -> dict[str, Any]:
 
 def complaints(data: object) -> Iterator[tuple[PathKey, str]]:
     """Where the data is not a runbook, and what to do about it."""
-    for error in sorted(_validator().iter_errors(data), key=lambda error: [str(part) for part in error.absolute_path]):
+    if outsized := list(_outsized(data)):
+        yield from outsized
+        return
+    # A file made to hurt has tens of thousands of mistakes; nobody needs more than the first few, in order.
+    errors = islice(_validator().iter_errors(data), MAX_ERRORS)
+    for error in sorted(errors, key=lambda error: [str(part) for part in error.absolute_path]):
         for leaf in _leaves(error):
             yield tuple(leaf.absolute_path), _told(leaf)
+
+
+def _outsized(data: object) -> Iterator[tuple[PathKey, str]]:
+    """More of anything than a runbook may have: told first, since to validate what is too much takes its time."""
+    inserts = _inside(data, "insert", list)
+    groups: dict[PathKey, dict[str, Any]] = {("steps",): _inside(data, "steps", dict)}
+    groups |= {("insert", at, "steps"): _inside(each, "steps", dict) for at, each in enumerate(inserts)}
+    if len(inserts) > MAX_INSERTS:
+        yield ("insert",), f"more than {MAX_INSERTS} inserts; split it"
+    elif sum(map(len, groups.values())) > MAX_STEPS:
+        yield ("insert" if inserts else "steps",), f"more than {MAX_STEPS} steps; split it"
+    else:
+        for path, steps in groups.items():
+            for name, body in steps.items():
+                if len(_inside(body, "options", dict)) > MAX_OPTIONS:
+                    yield (*path, name, "options"), f"more than {MAX_OPTIONS} options; ask twice"
+
+
+def _inside(data: object, key: str, kind: type[T]) -> T:
+    held = data.get(key) if isinstance(data, dict) else None
+    return held if isinstance(held, kind) else kind()
 
 
 @cache
@@ -110,6 +140,8 @@ def _told(error: ValidationError) -> str:
             pairs = {key: needs for key, needs in rule.items() if key in value}
             key, need = next((key, need) for key, needs in pairs.items() for need in needs if need not in value)
             return f"{key} needs {need} beside it"
+        case "pattern" if fix := error.schema.get("x-fix"):
+            return f"{shown(value)} {fix}"
         case "pattern":
             return f"{shown(value)} is not a name of small letters, digits and _{suggestion(value, _names())}"
         case "enum":
