@@ -7,15 +7,16 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from recorded import at_home
 from worlds import around, journalled, take_back, tree
 
 from wizard import durable
-from wizard.catalogue.effects import DeltaEmpty, DeltaRestore, Keep, MakeDirectory, Move, Write
+from wizard.catalogue.effects import DeltaEmpty, DeltaRestore, Keep, MakeDirectory, Move, Write, delta
 from wizard.catalogue.world import World
 from wizard.errors import WorldMoved
 from wizard.roots import OutsideRoots
@@ -184,3 +185,25 @@ def test_an_undo_of_what_was_never_done_leaves_the_commits_of_others(tmp_path: P
         assert DeltaTable(path).version() == 5
         with pytest.raises(WorldMoved, match="at version 4 and is at 5"):
             effect.do(world)
+
+
+@pytest.mark.parametrize("effect", [DeltaEmpty("", 4, 15), DeltaRestore("", 4, 2)], ids=lambda effect: effect.kind)
+def test_what_somebody_commits_between_the_look_and_the_act_stops_it(
+    effect: DeltaEmpty | DeltaRestore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Left to itself a delete is tried again after the append, and an undo then finds no commit to take back."""
+    root = at_home("spark-4.2-delta", tmp_path)
+    world = around(root, sink="delta")
+    path = str(root / "sink")
+    before = DeltaTable(path).to_pyarrow_table()
+    looked = delta._unmoved
+
+    def then_appended(table: DeltaTable, version: int) -> None:
+        looked(table, version)
+        write_deltalake(path, before.slice(0, 1), mode="append")
+
+    monkeypatch.setattr(delta, "_unmoved", then_appended)
+    with pytest.raises(WorldMoved, match="at version 4 and somebody has committed since"):
+        replace(effect, path=path).do(world)
+    assert DeltaTable(path).version() == 5
+    assert DeltaTable(path).to_pyarrow_table().num_rows == before.num_rows + 1

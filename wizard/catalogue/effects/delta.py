@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -33,7 +34,7 @@ class DeltaEmpty(Effect):
         if _done(table, self.version, world.run, self.kind):
             return
         _unmoved(table, self.version)
-        table.delete(commit_properties=_marked(world.run, self.kind))
+        _commit(table, lambda marked: table.delete(commit_properties=marked), world.run, self.kind)
 
     def undo(self, world: World) -> None:
         _restore(world, self.path, self.version, self.kind)
@@ -60,7 +61,7 @@ class DeltaRestore(Effect):
         if _done(table, self.version, world.run, self.kind):
             return
         _unmoved(table, self.version)
-        table.restore(self.to, commit_properties=_marked(world.run, self.kind))
+        _commit(table, lambda marked: table.restore(self.to, commit_properties=marked), world.run, self.kind)
 
     def undo(self, world: World) -> None:
         _restore(world, self.path, self.version, self.kind)
@@ -73,10 +74,20 @@ def _table(path: str) -> DeltaTable:
     return delta_table(path)
 
 
-def _marked(run: str, kind: str) -> Any:
-    from deltalake import CommitProperties
+def _commit(table: DeltaTable, act: Callable[[Any], Any], run: str, kind: str) -> None:
+    """As the very next version or not at all.
 
-    return CommitProperties(custom_metadata={MARK: f"{run}/{kind}"})
+    Left to itself deltalake tries again after what somebody else has committed meanwhile: a table emptied that way holds
+    their rows, and our commit is not where `_done` looks for it.
+    """
+    from deltalake import CommitProperties
+    from deltalake.exceptions import CommitFailedError
+
+    version = table.version()
+    try:
+        act(CommitProperties(custom_metadata={MARK: f"{run}/{kind}"}, max_commit_retries=0))
+    except CommitFailedError:
+        raise _moved(version) from None
 
 
 def _done(table: DeltaTable, version: int, run: str, kind: str) -> bool:
@@ -89,7 +100,13 @@ def _done(table: DeltaTable, version: int, run: str, kind: str) -> bool:
 
 def _unmoved(table: DeltaTable, version: int) -> None:
     if table.version() != version:
-        raise WorldMoved(f"the table was at version {version} and is at {table.version()} now; somebody writes to it")
+        raise _moved(version, f" and is at {table.version()} now")
+
+
+def _moved(version: int, now: str = "") -> WorldMoved:
+    return WorldMoved(
+        f"the table was at version {version}{now or ' and somebody has committed since'}; look who writes to it"
+    )
 
 
 def _restore(world: World, path: str, version: int, kind: str) -> None:
@@ -98,7 +115,7 @@ def _restore(world: World, path: str, version: int, kind: str) -> None:
     if not _done(table, version, world.run, kind):
         return  # it was never done; what others have committed since stays
     if not _done(table, table.version() - 1, world.run, f"undo-{version}"):
-        table.restore(version, commit_properties=_marked(world.run, f"undo-{version}"))
+        _commit(table, lambda marked: table.restore(version, commit_properties=marked), world.run, f"undo-{version}")
         for name, job in world.registry.jobs.items():
             if any(source.format == "delta" and source.path == path for source in job.sources):
                 world.say(f"{name} reads {path} as a stream and fails on its history from here on: reset {name} too")
