@@ -32,14 +32,18 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class SqlRows(OtherRows):
-    """Those of batches up to `up_to`; None: all. `path` is for people."""
+    """All but those of batches of `query` after `up_to`; None: all. `path` is for people.
+
+    What is not known to be of a later batch counts: rows of another query, and rows that name no batch.
+    """
 
     table: Table = field(kw_only=True)
     up_to: int | None = field(default=None, kw_only=True)
+    query: str | None = field(default=None, kw_only=True)
 
     @classmethod
-    def of(cls, table: Table, up_to: int | None = None) -> SqlRows:
-        return cls(table.shown, "jdbc", {}, table=table, up_to=up_to)
+    def of(cls, table: Table, up_to: int | None = None, query: str | None = None) -> SqlRows:
+        return cls(table.shown, "jdbc", {}, table=table, up_to=up_to, query=query)
 
     def shape(self, wanted: Sequence[str]) -> Shape:
         with session(self.table) as asked:
@@ -116,7 +120,10 @@ class SqlRows(OtherRows):
         place = quoted(self.table.identifier)
         if self.up_to is None or self.table.batch_column is None:
             return place
-        return SQL("{} WHERE {} <= {}").format(place, quoted(self.table.batch_column), Literal(self.up_to))
+        later = SQL("{} > {}").format(quoted(self.table.batch_column), Literal(self.up_to))
+        if self.table.query_column is not None:
+            later = SQL("{} AND {} = {}").format(later, quoted(self.table.query_column), Literal(self.query))
+        return SQL("{} WHERE ({}) IS NOT TRUE").format(place, later)
 
     def _types(self, asked: Connection[Any], wanted: Sequence[str]) -> dict[str, tuple[str, str]]:
         """Column as it is asked for → its name in the table, and its type. Spark has no regard to case."""

@@ -76,6 +76,8 @@ def _take_back(world: World, effect: Effect, step: str) -> None:
         words = f"{error.strerror or error}{f' ({error.filename})' if error.filename else ''}"
     except RunbookError as error:
         words = str(error)
+    except Exception as error:  # noqa: BLE001  each store and library has its own
+        words = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
     else:
         return
     raise VerificationFailed(

@@ -91,6 +91,18 @@ def count_after(asked: Connection[Any], table: Table, query_id: str | None, afte
     return int(_one(asked, query, *these.values))
 
 
+def newest_of_rows(asked: Connection[Any], table: Table, query_id: str | None) -> int | None:
+    """The newest batch that the rows name; only those of this query, where they say whose they are."""
+    from psycopg.sql import SQL
+
+    these = rows_after(table, query_id, -1)
+    query = SQL("SELECT max({}) FROM {} WHERE {}")
+    newest = _one(
+        asked, query.format(quoted(table.batch_column or ""), quoted(table.identifier), these.condition), *these.values
+    )
+    return None if newest is None else int(newest)
+
+
 def others(asked: Connection[Any], table: Table, query_id: str | None) -> list[str]:
     """Queries besides this one that have rows in the table."""
     from psycopg.sql import SQL
@@ -195,7 +207,11 @@ def rows_of(table: Table, *, up_to: int | None, query_id: str | None, whole: boo
                     f"{table.shown} is at batch {last} already and keeps no older values of its rows; look again"
                 )
             return SqlRows.of(table), f"the table at batch {last}"
-    return SqlRows.of(table, up_to), f"rows of the table up to batch {up_to}"
+        if table.query_column is not None and query_id is None:
+            raise RunbookError(
+                f"the query's id is lost, so its later batches in {table.shown} cannot be told from others"
+            )
+    return SqlRows.of(table, up_to, query_id), f"rows of the table up to batch {up_to}"
 
 
 def _one(asked: Connection[Any], query: Any, *values: Any) -> Any:

@@ -308,8 +308,33 @@ def test_the_rows_are_proved_against_the_source(output: Output) -> None:
 
 
 def test_rows_of_a_batch_that_is_not_committed_yet_do_not_count(output: Output) -> None:
+    offsets = output.home / "checkpoint/offsets"
+    (offsets / "14").write_bytes((offsets / "13").read_bytes())
     output.sql(f"INSERT INTO {output.table} VALUES (42, 'x', '{output.query}', 14)")
     assert exact(output.world().job).holds
+
+
+@pytest.mark.parametrize("by", ["query", "NULL"])
+def test_rows_of_another_query_or_of_no_batch_count_whatever_number_they_have(by: str, output: Output) -> None:
+    """A checkpoint deleted over a full table leaves them: their batch numbers go on where the new stream's are not yet."""
+    query, batch = ("'another'", "batch_id + 50") if by == "query" else ("query_id", "NULL")
+    output.sql(f"INSERT INTO {output.table} SELECT id, name, {query}, {batch} FROM {output.table} WHERE id IN (20, 21)")
+    seen = exact(output.world().job)
+    assert (seen.truth, seen.data["doubled"]["rows"], seen.data["missing"]["rows"]) == ("fails", 2, 0), seen.evidence
+
+
+@pytest.mark.parametrize("options", [BATCHES, {"batch_column": "batch_id"}], ids=["by query", "by batch alone"])
+def test_rows_of_a_batch_that_was_never_planned_are_no_later_batch(
+    options: dict[str, str], database: Server, tmp_path: Path
+) -> None:
+    """The writer replaces a batch by its number, so what a run before has left beyond the newest stays, and doubles rows."""
+    output = Output(database, tmp_path, **options)
+    output.create()
+    output.fill()
+    output.sql(f"INSERT INTO {output.table} SELECT id, name, query_id, 50 FROM {output.table} WHERE id = 20")
+    seen = exact(output.world().job)
+    assert seen.truth == "fails"
+    assert "holds rows of batch 50, and the newest planned is 13" in seen.evidence[0]
 
 
 def test_the_proof_is_unknown_when_the_database_is_gone(database: Server, tmp_path: Path) -> None:

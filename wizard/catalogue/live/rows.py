@@ -170,6 +170,8 @@ def _at_last_commit(job: Job, say: Say) -> Seen:
     if len(entry.sources) != len(job.sources):
         return unknown(f"the registry names {plural(len(job.sources), 'source')}, the checkpoint {len(entry.sources)}")
     output = output_of(job, up_to=entry.batch, query_id=checkpoint.query_id)
+    if tables.is_table(job) and (stray := tables.beyond_plan(job, checkpoint.query_id)):
+        return replace(fails(stray), data={"batch": entry.batch, "output": output.as_of})
     opened = [open_source(source) for source in job.sources]
     if job.sink.counts is not None:
         seen = _counts(job, checkpoint, entry, output, say)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from wizard.catalogue.effects.sql import RowsAside, TableEmpty, schema_of
 from wizard.catalogue.live.known import query_id
 from wizard.catalogue.world import Plan, Seen, World, fails, holds, unknown
+from wizard.checkpoint.reader import read_checkpoint
 from wizard.errors import RunbookError
 from wizard.jobs.model import Job
 from wizard.jobs.tried import tried
@@ -19,9 +20,11 @@ from wizard.sinks.jdbc import (
     is_unique,
     names_queries,
     newest_batches,
+    newest_of_rows,
     others,
 )
 from wizard.sinks.rollback import CannotGoBack
+from wizard.store import open_store
 from wizard.text import batches, plural, some
 
 
@@ -94,6 +97,23 @@ def cut_to(world: World, batch: int) -> Seen:
     if isinstance(cut, CannotGoBack):
         return fails(cut.says) if cut.known else unknown(cut.says)
     return holds(f"{plural(cut, 'row')} of batches after {batch} would go", *_overwritten(world.job))
+
+
+def beyond_plan(job: Job, query: str | None) -> str | None:
+    """That the table holds rows of a batch which this stream has not begun: left by a run before, and never replaced."""
+    table = table_of(job)
+    if table.batch_column is None:
+        return None
+    with session(table) as asked:
+        found = resolve(asked, table.identifier)
+        newest = newest_of_rows(asked, table, query) if found is not None else None
+    # In this order: a batch is planned before its rows are written.
+    planned = read_checkpoint(open_store(job.checkpoint), recent=1).planned
+    if newest is None or (planned is not None and newest <= planned):
+        return None
+    return (
+        f"{table.shown} holds rows of batch {newest}, and the newest planned is {planned}: a run before has left them"
+    )
 
 
 def accepts(world: World, batch: int, identity: str | None) -> Seen:
