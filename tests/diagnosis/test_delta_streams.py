@@ -13,6 +13,7 @@ from pyarrow import table
 from recorded import codes
 
 from wizard.diagnosis.diagnose import Diagnosis, Subject, diagnose
+from wizard.errors import RunbookError
 from wizard.jobs.model import Source
 from wizard.sinks.delta import BACKFILL, cannot_write
 from wizard.sinks.rollback import CannotGoBack, DeltaCut, delta_cut
@@ -146,6 +147,23 @@ def test_a_backfill_counts_in_the_output_as_of_a_batch_before_it(root: Path) -> 
     before = output_files(str(root / "sink"), "delta", up_to=1, query_id=QUERY)
     assert (len(whole.files), len(before.files)) == (4, 3)
     assert before.as_of == "version 1, the last of batch 1, and what others have added since"
+
+
+def test_rows_of_others_are_not_forgotten_where_files_were_taken_out_since(root: Path) -> None:
+    """The table is compacted after somebody has added to it: as of batch 1 it holds their rows, in files of both."""
+    table = str(root / "sink")
+    DeltaTable(table).optimize.compact()
+    assert len(output_files(table, "delta", up_to=1, query_id=QUERY).files) == 2, "compacting alone changes no row"
+    append(root / "sink", 8, "somebody", 0)
+    with pytest.raises(RunbookError, match="version 4 was committed by somebody else, and version 3 took files out"):
+        output_files(table, "delta", up_to=1, query_id=QUERY)
+    assert output_files(table, "delta", up_to=2, query_id=QUERY).as_of == "version 4"
+
+
+def test_a_commit_that_says_nothing_of_files_hides_none(root: Path) -> None:
+    append(root / "sink", 8, "somebody", 0)
+    (root / "sink/_delta_log/00000000000000000004.json").write_text('{"commitInfo":{"operation":"VACUUM START"}}\n')
+    assert len(output_files(str(root / "sink"), "delta", up_to=1, query_id=QUERY).files) == 3
 
 
 def test_an_output_that_only_a_backfill_has_added_to_stays_at_its_newest_batch(root: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import posixpath
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import unquote
 
 from wizard.checkpoint.filelog import read_entries, read_names
@@ -150,20 +151,42 @@ def _delta(store: Store, up_to: int | None, query_id: str | None) -> Output:
 
 
 def _added_by_others(store: Store, after: int, newest: int, query_id: str | None) -> tuple[DataFile, ...]:
-    """What came after a batch and is not the query's own: a backfill. Nothing where a commit since took files out, too."""
+    """What came after a batch and is not the query's own: a backfill, or somebody's duplicates.
+
+    RunbookError where others have changed rows and files were taken out since: what is left of their rows is then in no
+    one commit. A commit that only moves rows from file to file (OPTIMIZE) changes none.
+    """
     found: list[DataFile] = []
+    changed = taken = None
     for version in range(after + 1, newest + 1):
         content = store.read(f"{DELTA_LOG}/{version:020d}.json", COMMIT_LIMIT)
-        told = list(actions_of(content.data)) if content.readable else []
-        if not told or any(kind == "remove" for kind, _ in told):
-            return ()
-        if not any(kind == "txn" and action.get("appId") == query_id for kind, action in told):
-            found += [
-                DataFile(_below(store, str(action["path"])), "parquet", dict(action.get("partitionValues") or {}))
-                for kind, action in told
-                if kind == "add"
-            ]
+        if not content.readable:
+            raise RunbookError(
+                f"version {version} of {mask(store.url)} cannot be read: {content.error or 'it is gone'}"
+            )
+        told = list(actions_of(content.data))
+        if any(kind == "remove" for kind, _ in told):
+            taken = version
+        if any(kind == "txn" and action.get("appId") == query_id for kind, action in told):
+            continue
+        rows = [(kind, action) for kind, action in told if kind != "txn" and action.get("dataChange", True)]
+        changed = version if rows else changed
+        found += [
+            DataFile(_below(store, str(action["path"])), "parquet", _values(action))
+            for kind, action in rows
+            if kind == "add"
+        ]
+    if changed is not None and taken is not None:
+        raise RunbookError(
+            f"{mask(store.url)}: since that batch version {changed} was committed by somebody else, and version {taken} took "
+            "files out, so what the output holds of both is not known; look again when the next batch is committed"
+        )
     return tuple(found)
+
+
+def _values(add: dict[str, Any]) -> dict[str, str | None]:
+    """The log writes null as an empty text."""
+    return {name: value or None for name, value in (add.get("partitionValues") or {}).items()}
 
 
 def _below(store: Store, path: str) -> str:
