@@ -276,6 +276,14 @@ def local_path(url: str) -> str | None:
     return None if "://" in url else url
 
 
+def as_stored(path: str) -> str:
+    """A file as the logs of Spark and Delta name it, which is URI-encoded, under the name that its store knows."""
+    if (local := local_path(path)) is not None:
+        return local
+    scheme, _, rest = path.partition("://")
+    return f"{scheme}://{unquote(rest)}"
+
+
 def _leads_back(link: str, root: str, path: str) -> bool:
     """True for a link to a directory that was passed on the way to it, be it through other links: it would never end."""
     target = os.path.realpath(link).rstrip("/") + "/"

@@ -18,7 +18,7 @@ from wizard.sources.files import look_at_inputs
 from wizard.sources.interface import TableSource
 from wizard.sources.open import open_source
 from wizard.sources.rows import input_paths, plain, visible
-from wizard.store import local_path, open_store
+from wizard.store import as_stored, open_store
 from wizard.text import plural
 
 if TYPE_CHECKING:
@@ -75,9 +75,7 @@ def _files_read(job: Job, ck: Checkpoint, source_id: str, up_to: int | None) -> 
     paths = [each.path for each in job.sources if each.path and not is_glob(each.path)]
     read = input_paths(store, log, up_to=up_to)
     places = [canonical(path) for path in paths]
-    elsewhere = [
-        path for path in read if places and not any(is_inside(canonical(local_path(path) or path), p) for p in places)
-    ]
+    elsewhere = [path for path in read if places and not any(is_inside(canonical(as_stored(path)), p) for p in places)]
     if elsewhere:
         # Switched to another output, it would read all of it on top of what it has.
         return Read(
@@ -85,7 +83,7 @@ def _files_read(job: Job, ck: Checkpoint, source_id: str, up_to: int | None) -> 
         )
     for path, place in zip(paths, places, strict=True):
         listed = visible(open_store(path))
-        below = [each for each in read if is_inside(canonical(local_path(each) or each), place)]
+        below = [each for each in read if is_inside(canonical(as_stored(each)), place)]
         # The batch that wrote them is run again, into other files.
         if listed is not None and (unlisted := [each for each in below if plain(each) not in listed]):
             files = plural(len(unlisted), "file")

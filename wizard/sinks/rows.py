@@ -20,7 +20,7 @@ from wizard.secrets import mask
 from wizard.sinks.delta import LOG as DELTA_LOG
 from wizard.sinks.delta import actions_of
 from wizard.sinks.file_sink import LOG, FileSink
-from wizard.store import COMMIT_LIMIT, LocalStore, Store, local_path, open_store
+from wizard.store import COMMIT_LIMIT, LocalStore, Store, as_stored, local_path, open_store
 from wizard.tables import delta_table
 from wizard.text import some
 
@@ -99,7 +99,7 @@ def data_file(root: Store, path: str, format: str) -> DataFile | None:
     for base in (root.url, os.path.realpath(root.url)) if local else (unquote(root.url.partition("://")[2]),):
         if here.startswith(base.rstrip("/") + "/"):
             below = here[len(base.rstrip("/")) + 1 :]
-            return DataFile(here if local else path, format, path_values(below))
+            return DataFile(here if local else as_stored(path), format, path_values(below))
     return None
 
 
@@ -192,7 +192,5 @@ def _values(add: dict[str, Any]) -> dict[str, str | None]:
 def _below(store: Store, path: str) -> str:
     """The log has URI-encoded paths, relative ones but for a shallow clone's."""
     if "://" in path or path.startswith("/"):
-        return local_path(path) or path
-    if isinstance(store, LocalStore):
-        return posixpath.join(store.url, unquote(path))
-    return posixpath.join(store.url, path)
+        return as_stored(path)
+    return posixpath.join(store.url, unquote(path))

@@ -20,7 +20,7 @@ from wizard.checkpoint.logfile import long_of
 from wizard.datafiles import DataFile
 from wizard.errors import BadInput, RunbookError
 from wizard.secrets import mask
-from wizard.store import COMMIT_LIMIT, LocalStore, Store, exists, local_path, open_store
+from wizard.store import COMMIT_LIMIT, Store, as_stored, exists, open_store
 from wizard.tables import delta_table
 
 LOG = "_delta_log"
@@ -224,8 +224,8 @@ def _actions(store: Store, version: int) -> Iterator[dict[str, Any]]:
 def _place(store: Store, path: str) -> str:
     """The log has URI-encoded paths, relative ones but for a shallow clone's."""
     if "://" in path or path.startswith("/"):
-        return local_path(path) or path
-    return f"{store.url.rstrip('/')}/{unquote(path) if isinstance(store, LocalStore) else path}"
+        return as_stored(path)
+    return f"{store.url.rstrip('/')}/{unquote(path)}"
 
 
 def _one_line(error: BaseException) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from wizard.checkpoint.filelog import read_entries
 from wizard.checkpoint.logfile import Unreadable, long_of
 from wizard.checkpoint.sourcelog import SourceLog
-from wizard.store import Store, changed_at, exists
+from wizard.store import Store, as_stored, changed_at, exists
 
 _AT_MOST = 20_000
 _CLOCKS_DIFFER = 2.0
@@ -57,7 +57,7 @@ def look_at_inputs(store: Store, log: SourceLog) -> InputReport:
     if len(seen) > _AT_MOST:
         seen, unknown = seen[-_AT_MOST:], f"only the newest {_AT_MOST} of {len(seen)} input files were looked at"
     paths = [(k, path) for k, path, _ in seen]
-    times = list(store.map(changed_at, (path for _, path in paths)))
+    times = list(store.map(changed_at, (as_stored(path) for _, path in paths)))
     found = [None if time is None else time is not False for time in times]
     touched = [
         path
@@ -74,7 +74,7 @@ def look_at_inputs(store: Store, log: SourceLog) -> InputReport:
 
 def _kept_by_a_sink(paths: list[str]) -> bool:
     """The output of a file sink is listed by the sink's own log, which keeps the time each file was written."""
-    parts = paths[0].split("/") if paths else []
+    parts = as_stored(paths[0]).split("/") if paths else []
     return any(exists("/".join([*parts[:depth], "_spark_metadata"])) for depth in range(len(parts) - 1, 2, -1))
 
 

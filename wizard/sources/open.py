@@ -15,7 +15,7 @@ from wizard.sources.embedded_log import EmbeddedLog
 from wizard.sources.interface import Ends, FileSource, Offsets, OffsetSource, TableSource, as_offsets
 from wizard.sources.kafka import KafkaSource
 from wizard.sources.rows import input_paths, plain, visible
-from wizard.store import exists, local_path, open_store
+from wizard.store import as_stored, exists, local_path, open_store
 
 LOGS = ("log", "runbook-log")
 FILES = ("parquet", "orc", "json", "csv", "text", "avro")
@@ -121,7 +121,7 @@ class Files:
     def gone(self, paths: Iterable[str]) -> tuple[list[str], list[str]]:
         asked = list(paths)
         store = open_store(self.path)
-        there = dict(zip(asked, store.map(exists, asked), strict=True))
+        there = dict(zip(asked, store.map(exists, map(as_stored, asked)), strict=True))
         if unasked := [path for path, seen in there.items() if seen is None]:
             raise RunbookError(f"{mask(unasked[0])} could not be looked at")
         listed = visible(store)

@@ -12,7 +12,7 @@ from wizard.checkpoint.sourcelog import SourceLog
 from wizard.datafiles import DataFile, path_values
 from wizard.errors import RunbookError
 from wizard.secrets import mask
-from wizard.store import Store, local_path
+from wizard.store import Store, as_stored, local_path
 from wizard.text import some
 
 _SINK_LOG = "_spark_metadata"
@@ -45,7 +45,7 @@ def input_file(root: str, path: str, format: str) -> DataFile:
     here = unquote(path.partition("://")[2]) if local is None else local
     for base in _bases(root):
         if here.startswith(base + "/"):
-            return DataFile(local or path, format, path_values(here[len(base) + 1 :]))
+            return DataFile(as_stored(path), format, path_values(here[len(base) + 1 :]))
     raise RunbookError(f"{mask(path)} was read and is not below {mask(root)}; was the source moved?")
 
 

@@ -36,7 +36,7 @@ from wizard.spark.io import FILE_FORMATS, Setting, read_range
 from wizard.spark.raw_ingest import RAW_SCHEMA, raw
 from wizard.spark.run import summary
 from wizard.spark.session import build_session
-from wizard.store import local_path
+from wizard.store import as_stored, local_path
 
 MANIFEST = "manifest.json"
 _SAY_SECONDS = 5.0
@@ -129,7 +129,7 @@ def _read(setting: Setting, wanted: dict[str, Any], schema: str | None) -> DataF
         return read_range(setting, json.dumps(start), json.dumps(end))
     if source.format not in FILE_FORMATS:
         raise BadInput(f"job {setting.job.name}: a source of format {source.format!r} is not read by files")
-    paths = [local_path(path) or path for path in wanted["files"]]
+    paths = [as_stored(path) for path in wanted["files"]]
     if gone := [path for path in paths if local_path(path) is not None and not Path(path).exists()]:
         # Spark would skip it with a warning.
         raise RunbookError(f"{gone[0]} is gone, so the range cannot be read whole; nothing was staged")

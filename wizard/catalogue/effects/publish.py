@@ -19,7 +19,7 @@ from wizard.checkpoint.filelog import LogNames, read_entries, read_names
 from wizard.checkpoint.logfile import Unreadable
 from wizard.errors import RunbookError, Stopped, WorldMoved
 from wizard.sinks.file_sink import LOG
-from wizard.store import local_path, open_store
+from wizard.store import as_stored, local_path, open_store
 from wizard.tables import delta_table
 
 if TYPE_CHECKING:
@@ -129,8 +129,7 @@ class PublishFiles(Effect):
     def _below(self, line: str) -> str:
         """An entry's path below the output; the whole of it where it is elsewhere."""
         path = str(json.loads(line)["path"])
-        local = local_path(path)
-        path = path.partition("://")[2] if local is None else local
+        path = as_stored(path) if local_path(path) is not None else as_stored(path).partition("://")[2]
         here = local_path(self.sink)
         # The job may have been given the output through a link, or as s3a where we have s3.
         roots = (self.sink.partition("://")[2],) if here is None else (here, os.path.realpath(here))
@@ -142,7 +141,8 @@ class PublishFiles(Effect):
         """As Spark writes it: key order, an absolute URI, the block size of the files that are there."""
         there = durable.join(self.sink, each["path"])
         path = local_path(there)
-        uri = there if path is None else "file://" + quote(path, safe="/=:+,@&$!'()*;~-._")
+        scheme, _, rest = there.partition("://") if path is None else ("file", "", path)
+        uri = f"{scheme}://" + quote(rest, safe="/=:+,@&$!'()*;~-._")
         if "://" in uri and str(form.get("path", "")).partition("://")[0] not in ("", uri.partition("://")[0]):
             uri = f"{form['path'].partition('://')[0]}://{uri.partition('://')[2]}"
         block = {name: form.get(name, value) for name, value in _BLOCK.items()}
