@@ -22,6 +22,7 @@ from wizard.errors import RunbookError
 
 EXAMPLES = 5
 _MANY_GROUPS = 2_000  # more groups than this in one batch: a run each would gain nothing
+_LARGEST = (1 << 63) - 1  # a run that ends with it has no integer after it
 
 Group = tuple[Any, ...]
 Key = dict[str, Any]
@@ -141,7 +142,10 @@ def extent(comparison: Comparison) -> dict[Group, tuple[int, int]]:
     """The smallest and largest integer of each group that the output holds."""
     runs = _runs(comparison, comparison.found)
     if runs is None:
-        raise RunbookError(f"the output has more than {_MANY_GROUPS} groups of {', '.join(comparison.key[:-1])}")
+        raise RunbookError(
+            f"the output has more than {_MANY_GROUPS} groups of {', '.join(comparison.key[:-1])}, or the {comparison.key[-1]} "
+            f"{_LARGEST}"
+        )
     pc = arrow().compute
     return {
         group: (min(pc.min(s).as_py() for s, _ in kept), max(pc.max(e).as_py() for _, e in kept))
@@ -173,7 +177,8 @@ def _by_runs(comparison: Comparison) -> dict[str, Any] | None:
 
 
 def _runs(comparison: Comparison, files: Iterable[DataFile]) -> tuple[Runs, dict[Group, int]] | None:
-    """The runs, and how many rows have null instead of an integer; None where there are too many groups."""
+    """The runs, and how many rows have null instead of an integer; None where there are too many groups, or runs cannot
+    hold what is there."""
     pc = arrow().compute
     *groups, last = comparison.key
     runs: Runs = defaultdict(list)
@@ -185,6 +190,8 @@ def _runs(comparison: Comparison, files: Iterable[DataFile]) -> tuple[Runs, dict
                 return None
             for group in {*more, *none}:
                 runs[group] += more.get(group, [])
+                if any(pc.max(ends).as_py() == _LARGEST for _, ends in more.get(group, [])):
+                    return None
                 nulls[group] += none.get(group, 0)
             continue
         for batch in batches(file, {column: comparison.kinds[column] for column in comparison.key}):
@@ -196,6 +203,8 @@ def _runs(comparison: Comparison, files: Iterable[DataFile]) -> tuple[Runs, dict
                 if values.null_count:
                     nulls[group] += values.null_count
                     values = values.drop_null()
+                if len(values) and pc.max(values).as_py() == _LARGEST:
+                    return None
                 if len(values):
                     runs[group].append(_run_ends(pc, values))
     return runs, nulls

@@ -123,8 +123,9 @@ def _cast(file: DataFile, column: str, values: Any, kind: str) -> Any:
         if pa.types.is_dictionary(values.type):
             values = values.dictionary_decode()
         if pa.types.is_timestamp(values.type) and values.type.tz is not None:
+            # Nanoseconds that do not fit are an error: two keys must not be read as one.
             values = values.cast(pa.timestamp(values.type.unit, "UTC"))
-            return values.cast(pa.timestamp("us", "UTC"), safe=False).cast(pa.timestamp("us"))
+            return values.cast(pa.timestamp("us", "UTC")).cast(pa.timestamp("us"))
         return values.cast(arrow_type(kind))
     except pa.ArrowException as error:
         raise RunbookError(f"{mask(file.path)}: {column} cannot be read as {kind} ({_words(error)})") from None
