@@ -72,6 +72,13 @@ def test_an_unknown_scenario_is_refused_before_anything_is_made(tmp_path: Path) 
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_directory_without_a_name_is_not_the_one_we_stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BadInput, match="--to names no directory"):
+        run_demo("")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_without_java_there_is_one_line_and_nothing_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
     with pytest.raises(RunbookError, match="Spark needs Java 17 and there is no java in JAVA_HOME=/nowhere"):
@@ -115,6 +122,31 @@ sys.exit(demo.main([sys.argv[1]]))
 """
 
 
+# Spark's start takes for ever; nobody is told anything meanwhile.
+SLOW = """
+import sys, time
+from wizard.spark import demo
+demo._run_and_break = lambda workspace, chosen, say: time.sleep(600)
+sys.exit(demo.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.spark
+def test_a_build_ends_and_is_removed_when_the_one_who_started_it_is_killed(tmp_path: Path) -> None:
+    root = tmp_path / "demo"
+    command = [sys.executable, "-c", SLOW, str(root), "--end-with-stdin"]
+    building = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert building.stdin is not None and building.stdout is not None
+    try:
+        assert "producing readings" in building.stdout.readline()
+        building.stdout.close()
+        building.stdin.close()
+        assert building.wait(30) == 1
+    finally:
+        building.kill()
+    assert list(tmp_path.iterdir()) == []
+
+
 def build_on_a_full_disk(root: Path) -> dict[str, object]:
     done = subprocess.run([sys.executable, "-c", FULL, root], capture_output=True, text=True, check=False)
     last: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
@@ -124,7 +156,7 @@ def build_on_a_full_disk(root: Path) -> dict[str, object]:
 
 @pytest.mark.spark
 def test_a_full_disk_is_one_line_and_what_was_made_is_removed(tmp_path: Path) -> None:
-    assert "the disk is full; free some space" in str(build_on_a_full_disk(tmp_path / "demo")["error"])
+    assert "the disk is full; free some space" in str(build_on_a_full_disk(tmp_path / "new/demo")["error"])
     assert list(tmp_path.iterdir()) == []
 
 

@@ -28,6 +28,8 @@ _END_SECONDS = 20
 
 def run_demo(root: str | Path = DEFAULT_ROOT, scenario: str = DEFAULT_SCENARIO, as_json: bool = False) -> int:
     """Builds the demo, or raises RunbookError with the line to show."""
+    if not str(root).strip():
+        raise BadInput("--to names no directory; leave it out for ./demo")
     with Progress(quiet=as_json) as progress:
         done = _from_child(progress, str(Path(root).absolute()), "--scenario", scenario)
     if as_json:
@@ -102,11 +104,14 @@ def _from_child(progress: Progress, *arguments: str) -> dict[str, Any]:
 
 def _child(*arguments: str) -> Iterator[dict[str, Any]]:
     """What the child says, line by line. It is ended, and has cleaned up, when the caller goes away."""
-    command = [sys.executable, "-m", "wizard.spark.demo", *arguments]
+    command = [sys.executable, "-m", "wizard.spark.demo", "--end-with-stdin", *arguments]
     with tempfile.TemporaryFile() as log:
         # A session of its own: Ctrl-C reaches this process only, which then ends the child in order.
-        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True)
-        assert child.stdout is not None
+        # It holds the other end of a pipe to it, and so notices even a kill -9 of this one.
+        child = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
+        )
+        assert child.stdin is not None and child.stdout is not None
         told = False
         try:
             for line in child.stdout:
@@ -127,8 +132,9 @@ def _end(child: subprocess.Popen[str]) -> None:
     except subprocess.TimeoutExpired:
         os.killpg(child.pid, signal.SIGKILL)
         child.wait()
-    if child.stdout is not None:
-        child.stdout.close()
+    for pipe in (child.stdin, child.stdout):
+        if pipe is not None:
+            pipe.close()
 
 
 def _last_line(log: IO[bytes]) -> str:

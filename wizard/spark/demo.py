@@ -17,8 +17,9 @@ import os
 import shutil
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -132,30 +133,39 @@ def _run_and_break(workspace: Workspace, scenario: Scenario, say: Progress) -> N
 @contextmanager
 def _ours(root: Path, say: Progress) -> Iterator[None]:
     """An empty directory that nobody else builds in; emptied again, or removed, when the build does not succeed."""
-    new = not root.exists()
-    if not new and not root.is_dir():
+    made = [each for each in (root, *root.parents) if not each.exists()]
+    if not made and not root.is_dir():
         raise BadInput(f"{root}: is a file; name a directory for the demo")
-    if not new and not (root / MARKER).exists() and any(root.iterdir()):
+    if not made and not (root / MARKER).exists() and any(root.iterdir()):
         raise BadInput(f"{root}: is not a demo that runbook made, so it is left alone; name another directory")
-    root.mkdir(parents=True, exist_ok=True)
-    with (root / MARKER).open("a+") as marker:
+    with ExitStack() as if_it_fails:
+        if_it_fails.callback(_remove_directories, made)
+        root.mkdir(parents=True, exist_ok=True)
+        marker = (root / MARKER).open("a+")
+        if_it_fails.pop_all()
+    with marker:
         try:
             fcntl.flock(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise Locked(f"{root}: another `runbook demo` is building here; wait for it") from None
         _stop_jobs(root, say)
         _empty(root)
-        marker.truncate(0)
-        marker.write(json.dumps({"state": "building"}))
-        marker.flush()
         try:
+            os.ftruncate(marker.fileno(), 0)
+            os.write(marker.fileno(), json.dumps({"state": "building"}).encode())
             yield
         except BaseException:
             _empty(root)
             (root / MARKER).unlink()
-            if new:
-                root.rmdir()
+            _remove_directories(made)
             raise
+
+
+def _remove_directories(made: list[Path]) -> None:
+    """What has come into them meanwhile is somebody else's."""
+    for directory in made:
+        with suppress(OSError):
+            directory.rmdir()
 
 
 def _stop_jobs(root: Path, say: Progress) -> None:
@@ -191,6 +201,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--scenario", default="checkpoint-deleted")
     parser.add_argument("--list", action="store_true", help="the scenarios, one a line")
     parser.add_argument("--finish", action="store_true", help="let the jobs of a demo catch up, and count")
+    parser.add_argument("--end-with-stdin", action="store_true", help="end when stdin does: when the caller is gone")
     given = parser.parse_args(argv)
     if given.list:
         for each in SCENARIOS.values():
@@ -199,6 +210,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if given.root is None:
         parser.error("name the directory")
     signal.signal(signal.SIGTERM, _interrupt)
+    if given.end_with_stdin:
+        threading.Thread(target=_end_with_stdin, daemon=True).start()
     try:
         result = (
             finish_demo(Path(given.root), _step)
@@ -206,11 +219,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             else build_demo(Path(given.root), given.scenario, _step)
         )
     except BrokenPipeError:
-        # Whoever started this is gone; there is nobody to tell, and what was made has been removed.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return int(ExitCode.ERROR)
+        return _nobody_there()
     except KeyboardInterrupt:
-        return _failed("interrupted; what was built has been removed", ExitCode.INTERRUPTED)
+        try:
+            return _failed("interrupted; what was built has been removed", ExitCode.INTERRUPTED)
+        except BrokenPipeError:
+            return _nobody_there()
     except RunbookError as error:
         return _failed(str(error), error.exit_code)
     except Exception as error:  # noqa: BLE001  Spark's errors come in many classes; all of them become one line
@@ -221,6 +235,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _step(text: str) -> None:
     _tell({"step": text})
+
+
+def _nobody_there() -> int:
+    """Whoever started this is gone; there is nobody to tell, and what was made has been removed."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return int(ExitCode.ERROR)
+
+
+def _end_with_stdin() -> None:
+    while os.read(0, 4096):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
