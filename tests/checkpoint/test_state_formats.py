@@ -52,9 +52,9 @@ def test_format_two_takes_only_the_file_that_the_commit_names() -> None:
 
 def test_the_commit_of_a_batch_names_the_files_of_the_next_version() -> None:
     commits = [CommitEntry(4, 2, 0, {0: (("p0s0", "p0s1"), ("p1s0", "p1s1"))}), CommitEntry(5, 1, 0)]
-    assert ids_from_commits(commits, operator=0, partition=1, index=1) == {5: "p1s1"}
-    assert ids_from_commits(commits, operator=0, partition=2, index=0) == {}
-    assert ids_from_commits(commits, operator=1, partition=0, index=0) == {}
+    assert ids_from_commits(commits, operator=0, partition=1, index=1) == {5: "p1s1", 6: ""}
+    assert ids_from_commits(commits, operator=0, partition=2, index=0) == {5: "", 6: ""}
+    assert ids_from_commits(commits, operator=1, partition=0, index=0) == {5: "", 6: ""}
 
 
 def test_visible_checksums_are_spark_s_and_other_names_are_strangers() -> None:
@@ -66,7 +66,7 @@ def test_visible_checksums_are_spark_s_and_other_names_are_strangers() -> None:
 def test_state_is_whole_only_where_every_store_is() -> None:
     state = State((store("1.delta", "2.delta"), store("2.snapshot", "3.delta")))
     assert state.whole == {2}
-    assert [files.break_before(3) for files in state.lacking(3)] == ["state/0/0/3.delta"]
+    assert [files.break_before(3, "hdfs") for files in state.lacking(3)] == ["state/0/0/3.delta"]
     assert State((store("1.delta"), store("1.zip"))).provider == "mixed"
 
 

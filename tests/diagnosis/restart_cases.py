@@ -17,6 +17,7 @@ ROWS = "spark-4.2-stateless-file"  # batches 0 to 13; the source log compacted a
 WINDOWS = "spark-4.2-window-hdfs"  # batches 15 to 18, state version 19
 ROCKSDB = "spark-4.2-window-rocksdb"
 CHANGELOG = "spark-4.2-window-changelog"
+FORMAT2 = "spark-4.2-window-format2"
 
 Damage = Callable[[Path], None]
 
@@ -183,6 +184,30 @@ CASES = [
         19,
         "CANNOT_LOAD_STATE_STORE.CANNOT_READ_STREAMING_STATE_FILE",
     ),
+    Case(
+        "a state partition missing",
+        WINDOWS,
+        lose("state/0/1"),
+        "refused",
+        19,
+        "CANNOT_LOAD_STATE_STORE",
+    ),
+    Case("a commit that names no state files", FORMAT2, write("commits/18", b'v1\n{"nextBatchWatermarkMs":0}'),
+         "refused", 19, "CANNOT_LOAD_STATE_STORE.CANNOT_READ_STREAMING_STATE_FILE"),
+    Case("state files named by commits", FORMAT2, lambda _: None, "next", 19),
+    Case("3.5: the last state partition missing", "spark-3.5-window-hdfs", lose("state/0/1"), "refused", 19,
+         "CANNOT_LOAD_STATE_STORE", proved=False, spark="3.5"),
+    Case("3.5: the first state partition missing", "spark-3.5-window-hdfs", lose("state/0/0"), "refused", 19,
+         "CANNOT_LOAD_STATE_STORE", proved=False, spark="3.5"),
+    Case("3.5: every state partition missing", "spark-3.5-window-hdfs", empty("state/0"), "refused", 19,
+         "CANNOT_LOAD_STATE_STORE", proved=False, spark="3.5"),
+    Case("a store of a join missing", "spark-4.2-join", lose("state/0/1/left-keyToNumValues"), "refused", 5,
+         "CANNOT_READ_DELTA_FILE_NOT_EXISTS] state/0/1/left-keyToNumValues/5.delta", proved=False),
+    Case("3.5: a store of a join missing everywhere", "spark-3.5-join",
+         lose("state/0/0/right-keyToNumValues", "state/0/1/right-keyToNumValues"), "refused", 5,
+         "CANNOT_READ_DELTA_FILE_NOT_EXISTS] state/0/0/right-keyToNumValues/5.delta", proved=False, spark="3.5"),
+    Case("an operator missing", "spark-4.2-join", lambda checkpoint: (checkpoint / "state/0").rename(checkpoint / "state/1"),
+         "refused", 5, "CANNOT_LOAD_STATE_STORE", proved=False),
     Case("table file missing", ROCKSDB, last_sst, "refused", 19, "CANNOT_LOAD_STATE_STORE.UNCATEGORIZED"),
     Case("state whole", WINDOWS, lambda _: None, "next", 19),
     Case("nothing at all", ROWS, lose(""), "fresh", 0, proved=False),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from recorded import at_home, look
-from restart_cases import CHANGELOG, ROCKSDB, ROWS, WINDOWS, Damage, all_of, empty, lose, write
+from restart_cases import CHANGELOG, FORMAT2, ROCKSDB, ROWS, WINDOWS, Damage, all_of, empty, last_sst, lose, write
 from test_findings import edit
 
 SINK_LOG = "../sink/_spark_metadata"
@@ -39,6 +39,13 @@ def many(pattern: str, *numbers: int) -> Damage:
         (WINDOWS, lose("state/0/1/16.snapshot", "state/0/1/16.delta"), None, "state version 19 is not whole"),
         (ROCKSDB, lose("state/0/1/17.zip"), 17, "state version 17 is not whole"),
         (CHANGELOG, lose("state/0/0/15.zip"), 17, "state version 17 is not whole"),
+        # Older zips name some of the same table files.
+        (ROCKSDB, last_sst, None, "state version 19 is not whole"),
+        (CHANGELOG, last_sst, None, "state version 19 is not whole"),
+        (FORMAT2, last_sst, None, "state version 19 is not whole"),
+        (FORMAT2, write("commits/18", b'v1\n{"nextBatchWatermarkMs":0}'), 16, "offsets/14 is not there"),
+        ("spark-4.2-join", lose("state/0/1/left-keyToNumValues"), None, "state version 5 is not whole"),
+        ("spark-3.5-window-hdfs", lose("state/0/1"), None, "operator 0 has 1 of its 2 partitions"),
         (
             WINDOWS,
             edit("offsets/18", '"spark.sql.shuffle.partitions":"2"', '"spark.sql.shuffle.partitions":"5"'),

@@ -16,30 +16,19 @@ from wizard.checkpoint.commits import CommitEntry, parse_commit
 from wizard.checkpoint.filelog import LogNames, read_names
 from wizard.checkpoint.logfile import LOG_LIMIT, Unreadable, batch_id, parse_object
 from wizard.checkpoint.offsets import OffsetEntry, SourceOffset, parse_offsets
-from wizard.checkpoint.operators import OperatorMetadata, StateSchema, parse_schema, read_operator_metadata
+from wizard.checkpoint.operators import StateSchema, parse_schema
 from wizard.checkpoint.sourcelog import SourceLog, read_source_log
-from wizard.checkpoint.state import State, StoreFiles, ids_from_commits, missing_ssts, read_store_files
+from wizard.checkpoint.state import State, missing_ssts
+from wizard.checkpoint.stateful import Operator, read_operators, read_state
 from wizard.checkpoint.tree import LOGS, scan
 from wizard.store import Content, Listing, Store
 
+PARTITIONS = "spark.sql.shuffle.partitions"
 RECENT = 24
 OLDEST = 3
-_NOT_STORES = ("SSTs", "logs", "_metadata", "_stateSchema")
 _KNOWN_AT_ROOT = {"metadata", ".metadata.crc"}
 
 E = TypeVar("E")
-
-
-@dataclass(frozen=True)
-class Operator:
-    """`partitions` is what Spark declared, else the directories there are; `name` is told by metadata or, for joins, by the stores."""
-
-    id: int
-    name: str | None
-    stores: tuple[str, ...]
-    partitions: int
-    on_disk: int
-    inferred: bool = False
 
 
 @dataclass(frozen=True)
@@ -158,13 +147,16 @@ def read_checkpoint(store: Store, recent: int = RECENT) -> Checkpoint:
     names = {log: read_names(tree[log].files if log in tree else (), compacted=False) for log in LOGS}
     offsets = _entries(store, "offsets", names["offsets"], parse_offsets, recent)
     commits = _entries(store, "commits", names["commits"], parse_commit, recent)
+    named: list[CommitEntry] = []
     if any(isinstance(commit, CommitEntry) and commit.state_ids for commit in commits.values()):
         # Format 2 names state files by the ids in the commits: all of them are needed.
         commits = _entries(store, "commits", names["commits"], parse_commit, len(names["commits"].ids))
-    good_commits = [commit for commit in commits.values() if isinstance(commit, CommitEntry)]
-    operators, run_starts, damaged = _operators(store, tree)
-    state = _state(tree, operators, good_commits)
+        named = [commit for commit in commits.values() if isinstance(commit, CommitEntry)]
+    schemas = _schemas(store, tree)
+    operators, run_starts, damaged = read_operators(store, tree, _pinned_partitions(offsets), schemas)
+    state = read_state(tree, operators, named)
     wanted = _versions_to_check(names["offsets"], names["commits"])
+    lost_ssts = _lost_ssts(store, state, wanted)
     return Checkpoint(
         url=store.url,
         exists=True,
@@ -179,10 +171,10 @@ def read_checkpoint(store: Store, recent: int = RECENT) -> Checkpoint:
         source_logs=_source_logs(store, tree, offsets),
         operators=operators,
         run_starts=run_starts,
-        schemas=_schemas(store, tree),
-        state=state,
+        schemas=schemas,
+        state=_without_torn(store, state, lost_ssts),
         state_entries=bool("state" in tree and (tree["state"].dirs or tree["state"].files)),
-        lost_ssts=_lost_ssts(store, state, wanted),
+        lost_ssts=lost_ssts,
         state_checksums=_visible_checksums(tree),
         damaged=damaged,
         foreign=_foreign(root),
@@ -260,81 +252,6 @@ def _source_logs(
     return logs
 
 
-def _operators(
-    store: Store, tree: Mapping[str, Listing]
-) -> tuple[tuple[Operator, ...], tuple[int, ...], tuple[Unreadable, ...]]:
-    operators: list[Operator] = []
-    run_starts: set[int] = set()
-    damaged: list[Unreadable] = []
-    state = tree.get("state")
-    for name in sorted(state.dirs if state else (), key=lambda n: (len(n), n)):
-        op = batch_id(name)
-        if op is None:
-            continue
-        path, starts = _metadata_file(tree, f"state/{name}")
-        run_starts.update(starts)
-        declared = read_operator_metadata(store, path) if path else None
-        if isinstance(declared, Unreadable):
-            damaged.append(declared)
-        partitions = (
-            [p for p in tree[f"state/{name}"].dirs if batch_id(p) is not None] if f"state/{name}" in tree else []
-        )
-        stores = sorted({s for p in partitions for s in _stores_in(tree, f"state/{name}/{p}")})
-        if isinstance(declared, OperatorMetadata):
-            # A global limit declares the session's partitions and has one.
-            count = max((s.partitions or 0 for s in declared.stores), default=0) or len(partitions)
-            operators.append(
-                Operator(
-                    op, declared.name, tuple(s.name for s in declared.stores) or tuple(stores), count, len(partitions)
-                )
-            )
-        else:
-            join = any(s.startswith(("left-", "right-")) for s in stores)
-            operators.append(
-                Operator(
-                    op, "symmetricHashJoin" if join else None, tuple(stores), len(partitions), len(partitions), True
-                )
-            )
-    return tuple(operators), tuple(sorted(run_starts)), tuple(damaged)
-
-
-def _metadata_file(tree: Mapping[str, Listing], operator: str) -> tuple[str | None, list[int]]:
-    v2 = tree.get(f"{operator}/_metadata/v2")
-    starts = [n for name in v2.files if (n := batch_id(name)) is not None] if v2 else []
-    if starts:
-        return f"{operator}/_metadata/v2/{max(starts)}", starts
-    v1 = tree.get(f"{operator}/_metadata")
-    return (f"{operator}/_metadata/metadata" if v1 and "metadata" in v1.files else None), []
-
-
-def _stores_in(tree: Mapping[str, Listing], partition: str) -> list[str]:
-    listing = tree.get(partition)
-    if listing is None:
-        return []
-    named = [name for name in listing.dirs if name not in _NOT_STORES]
-    return named or ["default"]
-
-
-def _state(tree: Mapping[str, Listing], operators: tuple[Operator, ...], commits: list[CommitEntry]) -> State:
-    stores: list[StoreFiles] = []
-    for operator in operators:
-        base = f"state/{operator.id}"
-        for partition in (
-            sorted(n for name in tree[base].dirs if (n := batch_id(name)) is not None) if base in tree else ()
-        ):
-            names = _stores_in(tree, f"{base}/{partition}")
-            order = [s for s in operator.stores if s in names] + [s for s in sorted(names) if s not in operator.stores]
-            for index, name in enumerate(order):
-                directory = f"{base}/{partition}" if name == "default" else f"{base}/{partition}/{name}"
-                listing = tree.get(directory)
-                if listing is None:
-                    continue
-                files = read_store_files(operator.id, partition, name, listing, tree.get(f"{directory}/SSTs"))
-                ids = ids_from_commits(commits, operator.id, partition, index)
-                stores.append(replace(files, ids=ids) if ids else files)
-    return State(tuple(stores))
-
-
 def _schemas(store: Store, tree: Mapping[str, Listing]) -> tuple[StateSchema, ...]:
     paths: list[str] = []
     for path, listing in tree.items():
@@ -359,6 +276,23 @@ def _lost_ssts(store: Store, state: State, version: int | None) -> dict[str, tup
     todo = [files for files in state.stores if version in files.whole]
     found = store.map(lambda files: missing_ssts(store, files, version), todo)
     return {files.directory: lost for files, lost in zip(todo, found, strict=True) if lost}
+
+
+def _without_torn(store: Store, state: State, lost: Mapping[str, tuple[str, ...] | str]) -> State:
+    """Where the newest zip lacks its tables, older ones may lack the same: each of those stores is read to the end."""
+    stores = [
+        replace(files, torn=frozenset(v for v in files.files.get("zip", ()) if missing_ssts(store, files, v)))
+        if files.directory in lost
+        else files
+        for files in state.stores
+    ]
+    return State(tuple(stores)) if lost else state
+
+
+def _pinned_partitions(offsets: Mapping[int, OffsetEntry | Unreadable]) -> int | None:
+    """The number of state partitions that the newest offsets pin."""
+    newest = max((e for e in offsets.values() if isinstance(e, OffsetEntry)), key=lambda e: e.batch, default=None)
+    return batch_id(newest.confs.get(PARTITIONS, "")) if newest else None
 
 
 def _visible_checksums(tree: Mapping[str, Listing]) -> bool:

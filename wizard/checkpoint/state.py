@@ -19,7 +19,7 @@ from wizard.checkpoint.logfile import LOG_LIMIT, batch_id
 from wizard.store import Listing, Store
 
 _ZIP_LIMIT = 64 * 1024 * 1024
-_KINDS = {kind: kind for kind in ("delta", "snapshot", "zip", "changelog")}
+KINDS = {kind: kind for kind in ("delta", "snapshot", "zip", "changelog")}
 _FULL = ("snapshot", "zip")
 
 Ranges = tuple[tuple[int, int], ...]
@@ -27,7 +27,10 @@ Ranges = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class StoreFiles:
-    """One store of one partition. `files` maps a kind of file to its versions and, in format 2, their ids."""
+    """One store of one partition. `files` maps a kind of file to its versions and, in format 2, their ids.
+
+    `torn` are the versions whose zip names table files that are gone: Spark takes the newest zip, and fails on it.
+    """
 
     operator: int
     partition: int
@@ -36,6 +39,7 @@ class StoreFiles:
     ssts: frozenset[str] = frozenset()
     foreign: tuple[str, ...] = ()
     ids: Mapping[int, str] = field(default_factory=dict)
+    torn: frozenset[int] = frozenset()
     error: str | None = None
 
     @property
@@ -67,6 +71,8 @@ class StoreFiles:
         for version in versions:
             full = any(self.has(kind, version) for kind in _FULL)
             step = any(self.has(kind, version) for kind in ("delta", "changelog"))
+            if version in self.torn:
+                continue
             if full or (step and (version == 1 or version - 1 in whole)):
                 whole.add(version)
         return frozenset(whole)
@@ -81,11 +87,15 @@ class StoreFiles:
                 return None
         return None
 
-    def break_before(self, version: int) -> str:
-        """The name of the file whose absence keeps `version` from being loaded, as Spark's error would name it."""
-        suffix = "delta" if self.provider == "hdfs" else "changelog" if self.files.get("changelog") else "zip"
+    def break_before(self, version: int, provider: str | None) -> str:
+        """The name of the file whose absence keeps `version` from being loaded, as Spark's error would name it.
+
+        `provider` is that of the other stores: one that has lost all its files does not show its own.
+        """
+        kind = self.provider or provider
+        suffix = "delta" if kind == "hdfs" else "changelog" if self.files.get("changelog") else "zip"
         candidate = version
-        while candidate > 1 and any(self.has(kind, candidate) for kind in _KINDS):
+        while candidate > 1 and any(self.has(kind, candidate) for kind in KINDS):
             candidate -= 1
         uid = self.ids.get(candidate)
         return f"{self.directory}/{candidate}{'_' + uid if uid and self.format == 2 else ''}.{suffix}"
@@ -134,11 +144,11 @@ def read_store_files(operator: int, partition: int, store: str, listing: Listing
             continue
         stem, _, suffix = name.partition(".")
         number, _, uid = stem.partition("_")
-        kind = _KINDS.get(suffix.removesuffix(".crc"))
+        kind = KINDS.get(suffix.removesuffix(".crc"))
         version = batch_id(number)
         if kind is None or version is None:
             foreign.append(name)
-        elif suffix in _KINDS:
+        elif suffix in KINDS:
             files.setdefault(kind, {}).setdefault(version, set()).add(uid)
     return StoreFiles(
         operator,
@@ -152,12 +162,13 @@ def read_store_files(operator: int, partition: int, store: str, listing: Listing
 
 
 def ids_from_commits(commits: Iterable[CommitEntry], operator: int, partition: int, index: int) -> dict[int, str]:
-    """Format 2: the commit of batch b names the files of version b + 1."""
+    """Format 2: the commit of batch b names the files of version b + 1. After one that does not, Spark looks for names
+    without an id."""
     ids: dict[int, str] = {}
     for commit in commits:
         partitions = commit.state_ids.get(operator, ())
-        if partition < len(partitions) and index < len(partitions[partition]):
-            ids[commit.batch + 1] = partitions[partition][index]
+        named = partition < len(partitions) and index < len(partitions[partition])
+        ids[commit.batch + 1] = partitions[partition][index] if named else ""
     return ids
 
 
@@ -166,10 +177,12 @@ def missing_ssts(store: Store, files: StoreFiles, version: int) -> tuple[str, ..
     base = files.base_of(version)
     if base is None or base[0] != "zip":
         return ()
-    uid = files.ids.get(base[1])
-    path = f"{files.directory}/{base[1]}{'_' + uid if uid and files.format == 2 else ''}.zip"
-    if files.format == 2 and not uid:
+    # The commit that named it may be purged; where there is but one, it is that.
+    uids = {files.ids[base[1]]} if base[1] in files.ids else files.files["zip"][base[1]]
+    if files.format == 2 and len(uids) != 1:
         return ()
+    uid = next(iter(uids)) if files.format == 2 else ""
+    path = f"{files.directory}/{base[1]}{'_' + uid if uid else ''}.zip"
     content = store.read(path, _ZIP_LIMIT)
     if not content.readable:
         return f"{path} cannot be read: {content.error or 'it is gone'}"

@@ -8,12 +8,10 @@ from collections.abc import Iterator
 from wizard.checkpoint.filelog import LogNames
 from wizard.checkpoint.logfile import Unreadable
 from wizard.checkpoint.offsets import OffsetEntry, log_offset
-from wizard.checkpoint.reader import Checkpoint
+from wizard.checkpoint.reader import PARTITIONS, Checkpoint
 from wizard.diagnosis.findings import Finding, finding
 from wizard.diagnosis.restart import Restart, leftovers, short_of_partitions
 from wizard.text import batches, is_are, plural, some
-
-PARTITIONS = "spark.sql.shuffle.partitions"
 
 
 def check(checkpoint: Checkpoint, restart: Restart) -> Iterator[Finding]:
@@ -160,9 +158,9 @@ def _state(checkpoint: Checkpoint, restart: Restart) -> Iterator[Finding]:
             "STATE_ABSENT", "there is no state/, and the watermark has moved", f"offsets/{planned}: batchWatermarkMs"
         )
     needed = planned + 1 if checkpoint.committed == planned else planned
-    broken = checkpoint.state.lacking(needed)
+    broken = [each for each in checkpoint.state.lacking(needed) if each.directory not in checkpoint.lost_ssts]
     if broken:
-        names = [files.break_before(needed) for files in broken]
+        names = [files.break_before(needed, checkpoint.state.provider) for files in broken]
         yield finding(
             "STATE_BROKEN", f"state version {needed} cannot be loaded in {plural(len(broken), 'store')}", some(names)
         )
@@ -172,7 +170,7 @@ def _state(checkpoint: Checkpoint, restart: Restart) -> Iterator[Finding]:
             f"state version {needed} cannot be loaded in {directory}",
             lost if isinstance(lost, str) else some(lost),
         )
-    for op in short_of_partitions(checkpoint):
+    for op in short_of_partitions(checkpoint) if needed else ():  # batch 0 loads none, and makes them all
         yield finding("STATE_BROKEN", f"operator {op.id} lacks partitions", f"{op.on_disk} of {op.partitions} on disk")
     stale = sorted(
         {v for files in checkpoint.state.stores for kind in files.files.values() for v in kind if v > planned + 1}

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from wizard.checkpoint.logfile import Unreadable
 from wizard.checkpoint.offsets import OffsetEntry, log_offset
-from wizard.checkpoint.reader import Checkpoint
-from wizard.diagnosis.checks import PARTITIONS
+from wizard.checkpoint.reader import PARTITIONS, Checkpoint
 from wizard.diagnosis.restart import short_of_partitions
 from wizard.sinks.interface import SinkReport
 from wizard.sources.files import InputReport

@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 from wizard.checkpoint.logfile import Unreadable
 from wizard.checkpoint.offsets import OffsetEntry, log_offset
-from wizard.checkpoint.reader import Checkpoint, Operator
+from wizard.checkpoint.reader import Checkpoint
+from wizard.checkpoint.stateful import Operator
 from wizard.diagnosis.spark_version import SparkVersion
 from wizard.text import batches, is_are
 
@@ -216,19 +217,18 @@ def _blocked_write(checkpoint: Checkpoint, batch: int, again: bool) -> Restart |
 
 
 def _state(checkpoint: Checkpoint, batch: int) -> Restart | None:
-    broken = checkpoint.state.lacking(batch)
-    if broken:
-        name = broken[0].break_before(batch)
-        kind = (
-            "CANNOT_READ_DELTA_FILE_NOT_EXISTS" if broken[0].provider == "hdfs" else "CANNOT_READ_STREAMING_STATE_FILE"
-        )
-        return _refused(
-            f"state version {batch} cannot be loaded: {name} is gone", f"[CANNOT_LOAD_STATE_STORE.{kind}] {name}", batch
-        )
     for lost in checkpoint.lost_ssts.values():
         what = lost if isinstance(lost, str) else f"{lost[0]} is gone"
         return _refused(
             f"state version {batch} cannot be loaded: {what}", "[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED]", batch
+        )
+    broken = checkpoint.state.lacking(batch)
+    if broken:
+        provider = checkpoint.state.provider
+        name = broken[0].break_before(batch, provider)
+        kind = "CANNOT_READ_DELTA_FILE_NOT_EXISTS" if provider == "hdfs" else "CANNOT_READ_STREAMING_STATE_FILE"
+        return _refused(
+            f"state version {batch} cannot be loaded: {name} is gone", f"[CANNOT_LOAD_STATE_STORE.{kind}] {name}", batch
         )
     if batch and (short := short_of_partitions(checkpoint)):
         op = short[0]

@@ -126,9 +126,8 @@ def state(world: World) -> Seen:
     if errors := [f"{files.directory}: {files.error}" for files in seen.state.stores if files.error]:
         return unknown(*errors)
     if broken := seen.state.lacking(version):
-        return fails(
-            f"state version {version} cannot be loaded in {len(broken)} stores: {broken[0].break_before(version)}"
-        )
+        gone = broken[0].break_before(version, seen.state.provider)
+        return fails(f"state version {version} cannot be loaded in {len(broken)} stores: {gone}")
     for operator in seen.operators:
         if operator.on_disk < operator.partitions and operator.name != "globalLimit":
             return fails(f"operator {operator.id} has {operator.on_disk} of its {operator.partitions} partitions")
