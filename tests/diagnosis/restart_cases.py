@@ -215,6 +215,13 @@ CASES = [
     Case("3.5: half deleted", "spark-3.5-window-hdfs", empty("offsets", "commits"), "fresh", 0, proved=False, spark="3.5"),
     Case("half deleted, release not known", "spark-4.2-window-hdfs", empty("offsets", "commits"), "unknown", 0, proved=False),
     Case("async progress tracking", "spark-4.2-async-progress", lambda _: None, "next", 12, proved=False),
+    Case("async progress tracking, killed before a commit", "spark-4.2-async-progress", lose("commits/11"), "rerun", 11,
+         proved=False),
+    Case("async progress tracking, commits ahead", "spark-4.2-async-progress", lose("offsets/11"), "refused", 8,
+         "CONCURRENT_STREAM_LOG_UPDATE", proved=False),
+    Case("continuous mode, no offsets of the last commit", "spark-4.2-continuous", lose("offsets/5"), "refused", None,
+         "committed without end epoch offsets", proved=False),
+    Case("continuous mode, an epoch not committed", "spark-4.2-continuous", lose("commits/5"), "next", 5, proved=False),
     Case("continuous mode", "spark-4.2-continuous", lambda _: None, "next", 6, proved=False),
     Case("killed in a batch", "spark-4.2-stateless-killed", lambda _: None, "rerun", 2),
 ]  # fmt: skip

@@ -122,9 +122,11 @@ class Checkpoint:
 
     @property
     def async_progress(self) -> bool:
-        """Async progress tracking leaves the same holes in offsets and commits; a lost file leaves one in one of them."""
-        holes = set(self.offset_names.holes)
-        return len(holes) > 1 and holes <= set(self.commit_names.holes)
+        """Async progress tracking leaves the same holes in offsets and commits; a lost file leaves one in one of them.
+        Commits may end earlier: the last run was killed before it had written one."""
+        holes = self.offset_names.holes
+        done = -1 if self.committed is None else self.committed
+        return len(holes) > 1 and {batch for batch in holes if batch < done} <= set(self.commit_names.holes)
 
     @property
     def continuous(self) -> bool:

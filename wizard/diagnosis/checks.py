@@ -91,7 +91,8 @@ def _batches(checkpoint: Checkpoint) -> Iterator[Finding]:
             f"committed {committed}, planned {planned}",
         )
     in_flight = checkpoint.in_flight
-    if len(in_flight) > 1 or (in_flight and committed is not None and planned - committed > 1):
+    skipped = committed is not None and planned - committed > 1 and not checkpoint.async_progress
+    if len(in_flight) > 1 or (in_flight and skipped):
         yield finding(
             "COMMITS_BEHIND",
             f"{batches(in_flight)} {is_are(len(in_flight))} planned and not committed",

@@ -5,7 +5,7 @@ The rules were run on 3.5, 4.1, 4.2 and 4.3: tests/diagnosis/test_restart_on_spa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from wizard.checkpoint.logfile import Unreadable
@@ -49,11 +49,9 @@ def predict(checkpoint: Checkpoint, version: SparkVersion) -> Restart:
     if refusal is not None:
         return refusal
     if checkpoint.continuous:
-        at = 0 if committed is None else committed + 1
-        return Restart("next", at, f"continuous mode: goes on from the last commit, epoch {at}")
+        return _continuous(checkpoint, committed)
     if checkpoint.async_progress:
-        says = f"goes on with batch {planned + 1}, if async progress tracking is on; else fails: batch {planned - 1} doesn't exist"
-        return Restart("next", planned + 1, says)
+        return _source_log(checkpoint) or _async(checkpoint, planned, committed)
     refusal = _logs(checkpoint, planned)
     if refusal is not None:
         return refusal
@@ -63,10 +61,7 @@ def predict(checkpoint: Checkpoint, version: SparkVersion) -> Restart:
     if refusal is not None:
         return refusal
     if committed is not None and committed > planned:
-        return Restart(
-            "refused", planned, f"runs batch {planned} once more, then fails: commits/{committed} is ahead of the offsets",
-            f"[CONCURRENT_STREAM_LOG_UPDATE] Multiple streaming jobs detected for {planned}", batch,
-        )  # fmt: skip
+        return _ahead(planned, committed, batch)
     blocked = _blocked_write(checkpoint, batch, again)
     if blocked is not None:
         return blocked
@@ -77,6 +72,41 @@ def predict(checkpoint: Checkpoint, version: SparkVersion) -> Restart:
     if lost:
         says += f", and only that one: {batches(lost)} {is_are(len(lost))} planned, not committed, and skipped"
     return Restart("rerun", batch, says, loads_state=batch)
+
+
+def _continuous(checkpoint: Checkpoint, committed: int | None) -> Restart:
+    """It reads the newest commit and the offsets of that epoch, whatever is planned after it."""
+    if committed is None:
+        return Restart("next", 0, "continuous mode: nothing is committed, so it begins again at epoch 0")
+    entry = checkpoint.offsets.get(committed)
+    if committed not in checkpoint.offset_names.ids:
+        error = f"Batch {committed} was committed without end epoch offsets!"
+        return _refused(f"offsets/{committed} is not there, and continuous mode goes on from the last commit", error)
+    if isinstance(entry, Unreadable):
+        return _refused(str(entry), _log_error(entry))
+    return Restart("next", committed + 1, f"continuous mode: goes on from the last commit, epoch {committed + 1}")
+
+
+def _async(checkpoint: Checkpoint, planned: int, committed: int | None) -> Restart:
+    """With the option on, the offsets that are logged before the newest are where batch M begins."""
+    before = max((batch for batch in checkpoint.offset_names.ids if batch < planned), default=None)
+    if committed is not None and committed > planned:
+        return _ahead(planned, committed)
+    if committed == planned:
+        told = Restart("next", planned + 1, f"goes on with batch {planned + 1}")
+    else:
+        told = Restart("rerun", planned, f"runs what came after batch {before} again, as batch {planned}")
+    if before == planned - 1:
+        return told
+    says = f"{told.says}, if async progress tracking is on; else fails: batch {planned - 1} doesn't exist"
+    return replace(told, says=says)
+
+
+def _ahead(planned: int, committed: int, loads_state: int | None = None) -> Restart:
+    return Restart(
+        "refused", planned, f"runs batch {planned} once more, then fails: commits/{committed} is ahead of the offsets",
+        f"[CONCURRENT_STREAM_LOG_UPDATE] Multiple streaming jobs detected for {planned}", loads_state,
+    )  # fmt: skip
 
 
 def _refused(says: str, error: str, batch: int | None = None) -> Restart:

@@ -62,6 +62,7 @@ _SINK_BEYOND_REPLAY = frozenset(
 )
 _UNKNOWN_WITH_THIS_CHECKPOINT = frozenset({"STATE_ABSENT", "SINK_OLDER"})
 _CONSUMERS = frozenset({"CONSUMER_AHEAD"})
+_NO_READER = frozenset({"SINK_UNKNOWN_KIND"})
 _MAKES_NEW_ROWS = frozenset({"rate", "rate-micro-batch"})
 
 
@@ -124,17 +125,16 @@ def _resume(seen: Evidence) -> dict[str, Any]:
     if seen.checkpoint.async_progress:
         verdict.add("risky", "start it with async progress tracking on, as it was")
     if restart.action == "rerun":
-        if sink is None:
-            verdict.add("unknown", f"batch {restart.batch} runs again, and the sink was not looked at")
-        elif sink.idempotent is None:
-            verdict.add("unknown", f"batch {restart.batch} runs again; whether this sink takes it twice is not known")
-        elif sink.idempotent is False:
-            why = f"; {sink.details['tried']}" if sink.details.get("tried") else ""
-            verdict.add("risky", f"batch {restart.batch} runs again: what it already wrote must be removed first{why}")
-        else:
-            verdict.add("safe", f"batch {restart.batch} runs again; the sink keeps a batch written twice once")
+        _runs_again(verdict, sink, f"batch {restart.batch} runs again")
+    elif restart.action == "next" and seen.checkpoint.continuous:
+        # Rows leave as they are read, and an epoch is committed after them.
+        _runs_again(verdict, sink, f"{restart.says}, and what was written after that is written again")
+    elif restart.action == "next" and seen.checkpoint.async_progress:
+        _runs_again(
+            verdict, sink, f"{restart.says}; what ran after batch {seen.checkpoint.planned} unlogged runs again"
+        )
     elif restart.action == "next":
-        verdict.add("safe", restart.says + ("" if sink else "; the sink was not looked at"))
+        verdict.add("safe", restart.says + ("" if _looked_at(seen) else "; the sink was not looked at"))
     if seen.having(frozenset({"SINK_ANOTHER_QUERY"})):
         verdict.add("unknown", "the sink knows other writers and not this query")
     for found in seen.having(_CONSUMERS):
@@ -146,6 +146,23 @@ def _resume(seen: Evidence) -> dict[str, Any]:
         else:
             verdict.add("safe", f"the log shows {cause.code}: {cause.remedy}")
     return verdict.as_dict(batch=restart.batch, action=restart.action)
+
+
+def _runs_again(verdict: _Verdict, sink: SinkReport | None, what: str) -> None:
+    if sink is None:
+        verdict.add("unknown", f"{what}, and the sink was not looked at")
+    elif sink.idempotent is None:
+        verdict.add("unknown", f"{what}; whether this sink takes it twice is not known")
+    elif sink.idempotent is False:
+        why = f"; {sink.details['tried']}" if sink.details.get("tried") else ""
+        verdict.add("risky", f"{what}: what it already wrote must be removed first{why}")
+    else:
+        verdict.add("safe", f"{what}; the sink keeps a batch written twice once")
+
+
+def _looked_at(seen: Evidence) -> bool:
+    """A sink of a kind that has no reader is declared, not seen."""
+    return seen.sink is not None and not seen.having(_NO_READER)
 
 
 def _replay(seen: Evidence) -> dict[str, Any]:
@@ -188,7 +205,7 @@ def _backfill(seen: Evidence) -> dict[str, Any]:
     if (seen.aggregates or seen.checkpoint.operators) and not seen.checkpoint.unlisted:
         verdict.add("blocked", "the output is not made row by row: what a range makes depends on the rows before it")
     _source_holds(verdict, seen, "of the range")
-    if seen.sink is None:
+    if not _looked_at(seen):
         verdict.add("unknown", "the sink was not looked at")
     elif not seen.key:
         verdict.add("unknown", "no key of the sink is registered, so a second run could not be told from a first")
@@ -219,7 +236,7 @@ def _reset(seen: Evidence) -> dict[str, Any]:
         verdict.add(
             "unknown", "a source that was taken away is not rebuilt: whether its rows may go is asked by the walk"
         )
-    if seen.sink is None:
+    if not _looked_at(seen):
         verdict.add("unknown", "the output must be emptied with the checkpoint, and was not looked at")
     if verdict.word == "safe":
         what = "record" if seen.held else "input file"
