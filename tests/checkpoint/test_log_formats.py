@@ -50,6 +50,13 @@ def test_offsets_v2_names_its_sources_and_splits_at_the_first_colon() -> None:
     ]
 
 
+def test_numbered_sources_of_v2_stand_in_plan_order_whatever_their_lines() -> None:
+    lines = "\n".join(f'{number}:{{"logOffset":{number}}}' for number in (10, 2, 0))
+    entry = parse_offsets(1, "offsets/1", Content(f"v2\n{META}\n{lines}".encode()))
+    assert isinstance(entry, OffsetEntry)
+    assert [source.id for source in entry.sources] == ["0", "2", "10"]
+
+
 def test_continuous_mode_has_an_empty_metadata_line() -> None:
     entry = offsets('v1\n\n{"0":{"value":16,"runTimeMs":1},"1":{"value":17,"runTimeMs":1}}')
     assert isinstance(entry, OffsetEntry)

@@ -90,3 +90,24 @@ def test_where_the_stream_began_is_not_guessed(root: Path) -> None:
 
 def test_a_source_that_cannot_be_reached_is_not_taken_for_whole(root: Path) -> None:
     assert words(ask(root)) == "safe unknown unknown unknown"
+
+
+def test_a_batch_before_the_first_record_stands_where_the_stream_began(root: Path) -> None:
+    log = a_log(root)
+    assert 0 < log.drop_before(0, 3) <= 3  # batch 0 ends at 3
+    assert ask(root).paths["replay"]["earliest_batch"] == 0
+    for batch in (0, 1):
+        at = root / f"checkpoint/offsets/{batch}"
+        at.write_text("\n".join([*at.read_text().split("\n")[:-1], "-"]))
+    assert ask(root).paths["replay"]["earliest_batch"] == 2
+
+
+def test_sources_that_the_checkpoint_knows_by_name_are_not_taken_one_for_the_other(root: Path) -> None:
+    a_log(root)
+    for at in (root / "checkpoint/offsets").glob("[0-9]*"):
+        _, meta, line = at.read_text().split("\n")
+        at.write_text("\n".join(["v2", meta, f"second:{line}", f"first:{line}"]))
+    source = Source(format="log", path=str(root / "log"), options={"subscribe": "events"})
+    seen = look(root, reads=(source, source), sources=2, key=("partition", "offset"))
+    assert words(seen) == "safe unknown unknown unknown"
+    assert "does not say which is which" in seen.paths["reset"]["reasons"][0]

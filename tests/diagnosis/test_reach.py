@@ -10,10 +10,21 @@ from restart_cases import CHANGELOG, FORMAT2, ROCKSDB, ROWS, WINDOWS, Damage, al
 from test_findings import edit
 
 SINK_LOG = "../sink/_spark_metadata"
+UNION = "spark-4.2-union"
 
 
 def many(pattern: str, *numbers: int) -> Damage:
     return lose(*(pattern.format(number) for number in numbers))
+
+
+def unread(batch: int) -> Damage:
+    """The batch as it is planned before its second source has anything."""
+
+    def damage(checkpoint: Path) -> None:
+        lines = (checkpoint / f"offsets/{batch}").read_text().split("\n")
+        write(f"offsets/{batch}", "\n".join([*lines[:-1], "-"]).encode())(checkpoint)
+
+    return damage
 
 
 @pytest.mark.parametrize(
@@ -32,6 +43,8 @@ def many(pattern: str, *numbers: int) -> Damage:
         (ROWS, many(f"{SINK_LOG}/{{}}", *range(9)), 9, "_spark_metadata/0 is not there"),
         (ROWS, lose("../input/f12.json"), 12, "input of a later batch is gone"),
         (ROWS, lose("../input/f13.json"), 13, "input of a later batch is gone"),
+        # At batches 0 to 2 nothing of the second source had been read yet.
+        (UNION, all_of(*map(unread, range(3)), lose("../input/refunds/f0.json")), 3, "input of a later batch is gone"),
         (ROWS, lose("offsets"), None, "no batch is planned"),
         # minBatchesToRetain=3 left offsets 15 to 18, and state 16 to 19 in both partitions.
         (WINDOWS, lambda _: None, 16, "offsets/14 is not there"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from wizard.checkpoint.logfile import Unreadable, frame, long_of, parse_json, parse_object
+from wizard.checkpoint.logfile import Unreadable, batch_id, frame, long_of, parse_json, parse_object
 from wizard.store import Content
 
 NEWEST_VERSION = 2
@@ -66,9 +66,15 @@ def parse_offsets(batch: int, path: str, content: Content) -> OffsetEntry | Unre
         watermark_ms=long_of(meta.get("batchWatermarkMs")),
         timestamp_ms=long_of(meta.get("batchTimestampMs")),
         confs={str(key): str(value) for key, value in confs.items()} if isinstance(confs, dict) else {},
-        sources=tuple(sources),
+        sources=_in_plan_order(sources),
         continuous=continuous,
     )
+
+
+def _in_plan_order(sources: list[SourceOffset]) -> tuple[SourceOffset, ...]:
+    """Version 2 writes numbered sources in any order; the order of named ones is not told."""
+    numbered = all(batch_id(source.id) is not None for source in sources)
+    return tuple(sorted(sources, key=lambda source: int(source.id)) if numbered else sources)
 
 
 def _source(path: str, source_id: str, text: str, number: int) -> SourceOffset | Unreadable:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from wizard.checkpoint.logfile import batch_id
 from wizard.checkpoint.offsets import OffsetEntry
 from wizard.checkpoint.reader import Checkpoint
 from wizard.diagnosis.findings import Finding, finding
@@ -33,8 +34,8 @@ class Held:
     kind: Literal["records"] = "records"
 
     def lost_after(self, offset: object) -> list[str]:
-        """What a stream that stands at `offset` has still to read and no longer can."""
-        start = as_offsets(offset)
+        """What a stream that stands at `offset` has still to read and no longer can; with none, where it began."""
+        start = as_offsets(offset) or self.initial
         return lost(self.ends, start, None) if start else []
 
     @property
@@ -69,6 +70,9 @@ def ask_sources(sources: Sequence[Described], checkpoint: Checkpoint) -> dict[st
     names = [source.id for source in checkpoint.sources] or [str(number) for number in range(len(sources))]
     if len(names) != len(sources):
         return {name: f"the registry names {len(sources)} sources, the checkpoint has {len(names)}" for name in names}
+    if len(names) > 1 and not all(batch_id(name) is not None for name in names):
+        why = "the checkpoint knows its sources by name, and the registry does not say which is which"
+        return {source.id: why for source in checkpoint.sources if source.kind != "file"}
     found: dict[str, Asked] = {}
     for name, described in zip(names, sources, strict=True):
         try:
@@ -137,7 +141,7 @@ def source_findings(checkpoint: Checkpoint, held: Mapping[str, Asked]) -> Iterat
             if stops := seen.lost_after(at):
                 yield finding("SOURCE_REWRITTEN", f"a stream on source {name} cannot go on: {stops[0]}", str(at)[:200])
             continue
-        if gone := seen.lost_after(at if at is not None else seen.initial):
+        if gone := seen.lost_after(at):
             yield finding("SOURCE_LOST", f"the source no longer has what comes next: {gone[0]}", some(gone, 3))
 
 

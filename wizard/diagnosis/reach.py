@@ -94,10 +94,9 @@ def _input(checkpoint: Checkpoint, inputs: Mapping[str, InputReport], batch: int
     entry = checkpoint.offsets.get(batch)
     if not isinstance(entry, OffsetEntry):
         return None
-    for source in entry.sources:
-        report = inputs.get(source.id)
-        at = log_offset(source.offset)
-        if report is not None and at is not None and (gone := report.missing_after(at)):
+    for name, report in inputs.items():
+        at = log_offset(_offset_of(entry, name))
+        if gone := report.missing_after(-1 if at is None else at):
             return f"input of a later batch is gone: {gone[0]}"
     return None
 
@@ -105,11 +104,17 @@ def _input(checkpoint: Checkpoint, inputs: Mapping[str, InputReport], batch: int
 def _records(checkpoint: Checkpoint, held: Mapping[str, Asked], batch: int) -> str | None:
     """Records read after `batch` are read again by a replay to it."""
     entry = checkpoint.offsets.get(batch)
-    for source in entry.sources if isinstance(entry, OffsetEntry) else ():
-        seen = held.get(source.id)
-        if seen is not None and not isinstance(seen, str) and (gone := seen.lost_after(source.offset)):
+    if not isinstance(entry, OffsetEntry):
+        return None
+    for name, seen in held.items():
+        if not isinstance(seen, str) and (gone := seen.lost_after(_offset_of(entry, name))):
             return f"records of a later batch are gone: {gone[0]}"
     return None
+
+
+def _offset_of(entry: OffsetEntry, source: str) -> object:
+    """None where nothing of the source had been read yet."""
+    return next((each.offset for each in entry.sources if each.id == source), None)
 
 
 def _repartitioned(checkpoint: Checkpoint, batch: int) -> bool:
