@@ -150,7 +150,9 @@ def test_a_finished_run_at_its_own_place_has_nothing_wrong(seen: tuple[str, dict
     errors = [one["code"] for one in found["findings"] if one["severity"] == "error"]
     assert errors == []
     if not facts(name)["killed"]:
-        assert found["paths"]["resume"]["verdict"] in ("safe", "risky" if "async" in name else "safe")
+        # These two write before they log, into a sink that nobody can look at.
+        logs_later = "async" in name or "continuous" in name
+        assert found["paths"]["resume"]["verdict"] == ("unknown" if logs_later else "safe")
 
 
 def test_the_orphan_of_a_killed_batch_is_seen(tmp_path: Path) -> None:

@@ -193,7 +193,7 @@ CASES = [
         "CANNOT_LOAD_STATE_STORE",
     ),
     Case("a commit that names no state files", FORMAT2, write("commits/18", b'v1\n{"nextBatchWatermarkMs":0}'),
-         "refused", 19, "CANNOT_LOAD_STATE_STORE.CANNOT_READ_STREAMING_STATE_FILE"),
+         "refused", 19, "CANNOT_LOAD_STATE_STORE"),
     Case("state files named by commits", FORMAT2, lambda _: None, "next", 19),
     Case("3.5: the last state partition missing", "spark-3.5-window-hdfs", lose("state/0/1"), "refused", 19,
          "CANNOT_LOAD_STATE_STORE", proved=False, spark="3.5"),

@@ -15,6 +15,7 @@ import pytest
 from recorded import NAMES, ROOT, as_recorded, at_home, codes, facts, look, remove
 from restart_cases import (
     CHANGELOG,
+    FORMAT2,
     ROCKSDB,
     ROWS,
     WINDOWS,
@@ -58,12 +59,20 @@ def moved(checkpoint: Path) -> None:
         path.write_bytes(path.read_bytes().replace(b"/sink/", b"/before/"))
 
 
+def planned_an_hour_later(batch: int) -> Damage:
+    """The batch planned an hour after its files were written, by the times in the two logs."""
+    return lambda checkpoint: later_than(checkpoint, batch, [checkpoint / SINK_LOG / str(batch)])
+
+
 def began_an_hour_later(checkpoint: Path) -> None:
-    """Batch 0 planned an hour after the oldest file of the output was written, by the times in the two logs."""
-    logs = [path for path in (checkpoint / SINK_LOG).iterdir() if path.name[0] != "."]
+    """Batch 0 planned an hour after the oldest file of the output was written."""
+    later_than(checkpoint, 0, [path for path in (checkpoint / SINK_LOG).iterdir() if path.name[0] != "."])
+
+
+def later_than(checkpoint: Path, batch: int, logs: list[Path]) -> None:
     entries = [json.loads(line) for path in logs for line in path.read_text().splitlines()[1:]]
     oldest = min(entry["modificationTime"] for entry in entries)
-    path = checkpoint / "offsets/0"
+    path = checkpoint / f"offsets/{batch}"
     version, meta, *offsets = path.read_text().splitlines()
     later = json.loads(meta) | {"batchTimestampMs": oldest + 3_600_000}
     path.write_text("\n".join([version, json.dumps(later), *offsets]))
@@ -93,8 +102,8 @@ class Case:
 
 CASES = [
     Case("CHECKPOINT_ABSENT", ROWS, lose(""), "there is no checkpoint"),
-    Case("METADATA_MISSING", ROWS, lose("metadata"), "metadata the file is not there"),
-    Case("METADATA_UNREADABLE", ROWS, cut("metadata", 9), "metadata it is not JSON"),
+    Case("METADATA_MISSING", ROWS, lose("metadata"), "metadata: the file is not there"),
+    Case("METADATA_UNREADABLE", ROWS, cut("metadata", 9), "metadata: it is not JSON"),
     Case("FENCED", ROWS, write("metadata", b'{"runbook_lock":"run-1"}'), "the checkpoint is fenced"),
     Case("OFFSETS_UNREADABLE", ROWS, write("offsets/12", b""), "offsets/12 is empty"),
     Case("OLD_ENTRY_UNREADABLE", ROWS, write("offsets/3", b"garbage"), "offsets/3 does not start with a version"),
@@ -161,6 +170,27 @@ CASES = [
     ),
     Case("SINK_BEHIND", ROWS, lose(f"{SINK_LOG}/13"), "batch 13 is committed and not in the sink"),
     Case("SINK_OLDER", ROWS, began_an_hour_later, "the output holds files from 3600 s before this checkpoint began"),
+    Case(
+        "SINK_OLDER",
+        ROWS,
+        planned_an_hour_later(12),
+        "the output's files of batch 12 are 3600 s older than this checkpoint's batch",
+    ),
+    Case(
+        "SPARK_TOO_OLD",
+        "spark-4.2-named-sources",
+        nothing,
+        "offsets/4 was written by a newer Spark than 3.5",
+        {"spark_version": "3.5.1"},
+    ),
+    Case(
+        "SPARK_TOO_OLD",
+        FORMAT2,
+        nothing,
+        "commits/18 was written by a newer Spark than 3.5",
+        {"spark_version": "3.5.1"},
+    ),
+    Case("ORPHAN_CRC", ROWS, write(f"{SINK_LOG}/.14.crc", b"crc\0"), "_spark_metadata/.14.crc has no main file"),
     Case("SINK_ANOTHER_QUERY", DELTA, write("metadata", b'{"id":"new"}'), "the table knows 1 other writer and not"),
 ]
 

@@ -80,3 +80,16 @@ def test_the_oldest_batch_a_replay_can_go_back_to(
     assert seen.paths["replay"]["earliest_batch"] == earliest
     assert why in seen.reach.why
     assert (seen.paths["replay"]["verdict"] == "blocked") == (earliest is None)
+
+
+def test_a_repartition_in_the_middle_of_a_long_log_is_not_gone_across(tmp_path: Path) -> None:
+    """Batches 3 to 35 are known by name alone."""
+    root = at_home(ROWS, tmp_path)
+    checkpoint = root / "checkpoint"
+    for batch in range(14, 60):
+        old, new = ('partitions":"2"', 'partitions":"2"' if batch < 20 else 'partitions":"4"')
+        (checkpoint / f"offsets/{batch}").write_text((checkpoint / "offsets/13").read_text().replace(old, new))
+        (checkpoint / f"commits/{batch}").write_text((checkpoint / "commits/13").read_text())
+    seen = look(root, sink=False)
+    assert seen.paths["replay"]["earliest_batch"] == 36
+    assert "repartitioned after batch 35" in seen.reach.why

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from recorded import look
-from restart_cases import CASES, Case, prepare
+from restart_cases import CASES, FORMAT2, Case, prepare
 
 from wizard.diagnosis.diagnose import Diagnosis
 
@@ -39,7 +39,13 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Diagno
         latest = roots[case.name] / f"checkpoint/offsets/{case.batch}"
         planned[case.name] = latest.read_bytes() if latest.exists() else None
     todo = [
-        {"name": case.name, "root": str(roots[case.name]), "query": query(case), "batch": str(case.batch)}
+        {
+            "name": case.name,
+            "root": str(roots[case.name]),
+            "query": query(case),
+            "batch": str(case.batch),
+            "format": "2" if case.fixture == FORMAT2 else "1",
+        }
         for case in PROVED
     ]
     (there / "cases.json").write_text(json.dumps(todo))

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from recorded import NAMES, WORDS, at_home, look
-from restart_cases import ROWS, WINDOWS, Damage, empty, lose, write
+from restart_cases import ROWS, WINDOWS, Damage, all_of, empty, lose, write
+from test_findings import planned_an_hour_later
 
 PATHS = ("resume", "replay", "backfill", "reset")
 KEYED = {"key": ("id",)}
@@ -40,6 +41,12 @@ def nothing(_: Path) -> None:
         ("the input of a batch that must run gone", KILLED, lose("../input/f5.json"), KEYED, "blocked blocked blocked blocked"),
         ("the sink's log lost", ROWS, lose("../sink/_spark_metadata"), KEYED, "blocked blocked blocked safe"),
         ("a hole in the sink's log", ROWS, lose("../sink/_spark_metadata/11"), KEYED, "blocked blocked blocked safe"),
+        ("the sink's log cannot be written", ROWS, write("../sink/_spark_metadata/.14.crc", b"crc"), KEYED, "blocked safe blocked safe"),
+        ("the sink ahead with batches of another run", ROWS,
+         all_of(lose("offsets/13", "commits/13", *(f"offsets/{batch}" for batch in range(5))), planned_an_hour_later(12)),
+         KEYED, "blocked unknown blocked safe"),
+        ("offsets that the registered Spark cannot read", "spark-4.2-named-sources", nothing,
+         {"spark_version": "3.5.1", **KEYED}, "blocked blocked blocked safe"),
         ("Delta in order", "spark-4.2-delta", nothing, KEYED, "safe risky safe safe"),
         ("a source that makes new rows", "spark-4.2-rate", nothing, KEYED, "safe blocked blocked blocked"),
         ("a source that was not asked", "spark-4.2-kafka-shaped", nothing, KEYED, "safe unknown unknown unknown"),

@@ -55,7 +55,7 @@ def _metadata(checkpoint: Checkpoint) -> Iterator[Finding]:
         yield finding("FENCED", "the checkpoint is fenced by a walk", f"metadata: runbook_lock {checkpoint.fence}")
     elif problem is not None:
         code = "METADATA_MISSING" if problem.why == "missing" else "METADATA_UNREADABLE"
-        yield finding(code, f"metadata {problem.detail}", str(problem))
+        yield finding(code, str(problem), problem.path)
 
 
 def _batches(checkpoint: Checkpoint) -> Iterator[Finding]:

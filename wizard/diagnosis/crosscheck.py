@@ -39,6 +39,10 @@ def cross_check(checkpoint: Checkpoint, sink: SinkReport) -> Iterator[Finding]:
         return
     yield from _older(checkpoint, sink)
     last = sink.last_batch
+    if sink.log is not None and (blocking := [k for k in sink.log.orphan_crcs if k > (-1 if last is None else last)]):
+        yield finding(
+            "ORPHAN_CRC", f"_spark_metadata/.{blocking[0]}.crc has no main file", f"{sink.path}: {some(blocking)}"
+        )
     seen = f"sink holds batch {last}; checkpoint planned {planned if planned >= 0 else 'none'}, committed {committed if committed >= 0 else 'none'}"
     if last is not None and last > planned:
         yield finding("SINK_AHEAD", f"{_range(planned + 1, last)} would be skipped without an error", seen)
@@ -59,17 +63,28 @@ def cross_check(checkpoint: Checkpoint, sink: SinkReport) -> Iterator[Finding]:
 
 
 def _older(checkpoint: Checkpoint, sink: SinkReport) -> Iterator[Finding]:
-    """A batch is planned before its files are written. Only told while batch 0, the first, is still logged."""
+    """A batch is planned before its files are written; those that were there before are of another run of its number.
+    Told of the first batch while it is still logged, and of every one that both logs still have by itself."""
     began = checkpoint.offsets.get(0)
-    if not isinstance(began, OffsetEntry) or not began.timestamp_ms or sink.oldest_ms is None:
-        return
-    before = began.timestamp_ms - sink.oldest_ms
-    if before > _CLOCKS_MS:
-        yield finding(
-            "SINK_OLDER",
-            f"the output holds files from {before / 1000:.0f} s before this checkpoint began",
-            f"oldest file in the log {sink.oldest_ms}, offsets/0 planned at {began.timestamp_ms}",
-        )
+    if isinstance(began, OffsetEntry) and began.timestamp_ms and sink.oldest_ms is not None:
+        before = began.timestamp_ms - sink.oldest_ms
+        if before > _CLOCKS_MS:
+            yield finding(
+                "SINK_OLDER",
+                f"the output holds files from {before / 1000:.0f} s before this checkpoint began",
+                f"oldest file in the log {sink.oldest_ms}, offsets/0 planned at {began.timestamp_ms}",
+            )
+            return
+    for batch, written in sorted(sink.written.items()):
+        entry = checkpoint.offsets.get(batch)
+        planned = entry.timestamp_ms if isinstance(entry, OffsetEntry) else None
+        if planned and planned - written > _CLOCKS_MS:
+            yield finding(
+                "SINK_OLDER",
+                f"the output's files of batch {batch} are {(planned - written) / 1000:.0f} s older than this checkpoint's batch",
+                f"written {written}, offsets/{batch} planned at {planned}",
+            )
+            return
 
 
 def _remembers_nothing(checkpoint: Checkpoint, sink: SinkReport, committed: int) -> Iterator[Finding]:

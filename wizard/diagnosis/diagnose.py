@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +17,10 @@ from wizard.diagnosis.explain_report import seen as seen_in_log
 from wizard.diagnosis.findings import Finding, finding, worst_first
 from wizard.diagnosis.reach import Reach, reach
 from wizard.diagnosis.restart import Restart, predict
-from wizard.diagnosis.spark_version import SparkVersion, spark_version
+from wizard.diagnosis.spark_version import SparkVersion, spark_version, too_old
 from wizard.diagnosis.verdicts import Evidence, verdicts
 from wizard.secrets import mask_all
+from wizard.sinks.file_sink import FileSink
 from wizard.sinks.interface import SinkReport
 from wizard.sinks.open import open_sink
 from wizard.sources.files import InputReport, look_at_inputs
@@ -125,12 +126,12 @@ def diagnose(subject: Subject, explanation: Explanation | None = None) -> Diagno
     checkpoint = read_checkpoint(store)
     version = spark_version(subject.spark_version, checkpoint)
     restart = predict(checkpoint, version)
-    sink, unknown_sink = _look_at_sink(subject, checkpoint.query_id)
+    sink, unknown_sink = _look_at_sink(subject, checkpoint)
     inputs = _inputs(store, checkpoint)
     found = [*check(checkpoint, restart), *unknown_sink, *_input_findings(checkpoint, restart, inputs)]
     if sink is not None:
         found += cross_check(checkpoint, sink)
-    found += _registry(subject, checkpoint)
+    found += _registry(subject, checkpoint, version)
     held = _ask_sources(subject, checkpoint)
     if held:
         from wizard.diagnosis.held import source_findings
@@ -159,7 +160,7 @@ def diagnose(subject: Subject, explanation: Explanation | None = None) -> Diagno
     )
 
 
-def _look_at_sink(subject: Subject, query_id: str | None) -> tuple[SinkReport | None, list[Finding]]:
+def _look_at_sink(subject: Subject, checkpoint: Checkpoint) -> tuple[SinkReport | None, list[Finding]]:
     if subject.sink is None and subject.sink_format is None:
         return None, []
     sink = open_sink(subject.sink, subject.sink_format, subject.sink_options, subject.key)
@@ -171,7 +172,9 @@ def _look_at_sink(subject: Subject, query_id: str | None) -> tuple[SinkReport | 
             subject.sink_format or "unknown", subject.sink or "", exists=True, idempotent=subject.idempotent
         )
         return report, [unknown]
-    report = sink.report(query_id)
+    report = sink.report(checkpoint.query_id)
+    if isinstance(sink, FileSink) and report.log is not None:
+        report = replace(report, written=sink.written(report.log, checkpoint.offsets))
     if report.idempotent is None and subject.idempotent is not None:
         seen = {"tried": subject.tried} if subject.tried else {}
         report = replace(report, idempotent=subject.idempotent, details=report.details | seen)
@@ -223,17 +226,16 @@ def _input_findings(checkpoint: Checkpoint, restart: Restart, inputs: dict[str, 
     return out
 
 
-def _registry(subject: Subject, checkpoint: Checkpoint) -> list[Finding]:
+def _registry(subject: Subject, checkpoint: Checkpoint, version: SparkVersion) -> Iterator[Finding]:
     here = len(checkpoint.sources)
-    if subject.sources is None or not here or here == subject.sources:
-        return []
-    return [
-        finding(
+    if subject.sources is not None and here and here != subject.sources:
+        yield finding(
             "SOURCES_DIFFER",
             f"the registry names {plural(subject.sources, 'source')}, the checkpoint has {here}",
             f"offsets/{checkpoint.planned}",
         )
-    ]
+    if (newer := too_old(version, checkpoint)) is not None:
+        yield finding("SPARK_TOO_OLD", f"{newer[0]} was written by a newer Spark than {version}", newer[1])
 
 
 def _restarts(checkpoint: Checkpoint) -> tuple[dict[str, Any], ...]:

@@ -238,6 +238,12 @@ CATALOGUE: dict[str, Kind] = {
         "The sink could not be looked at, so nothing is known of it.",
         "Grant access, or repair the table, and diagnose again.",
     ),
+    "SPARK_TOO_OLD": Kind(
+        "error",
+        "The checkpoint was written by a newer Spark than the one the registry names, in a version of its logs that release "
+        "cannot read: it fails at start.",
+        "Start it with the Spark that wrote it, or a newer one, and name that in the registry.",
+    ),
     "SINK_UNKNOWN_KIND": Kind(
         "warning",
         "There is no reader for this kind of sink: whether it absorbs a batch twice is not known.",
@@ -284,8 +290,9 @@ CATALOGUE: dict[str, Kind] = {
     ),
     "SINK_OLDER": Kind(
         "error",
-        "The output's log lists files from before this checkpoint's first batch: another query wrote them. Batches with "
-        "their numbers were skipped without an error, later ones may be there twice.",
+        "The output's log lists files from before this checkpoint planned their batch: another query wrote them, or this "
+        "one before its checkpoint was taken back. Batches with their numbers were skipped without an error, later ones may be "
+        "there twice.",
         "Reset output and checkpoint together. Where only the clocks of two machines differ, compare the rows.",
     ),
     "SINK_EMPTIED": Kind(

@@ -118,10 +118,11 @@ def _offset_of(entry: OffsetEntry, source: str) -> object:
 
 
 def _repartitioned(checkpoint: Checkpoint, batch: int) -> bool:
-    after, here = checkpoint.offsets.get(batch + 1), checkpoint.offsets.get(batch)
-    if not isinstance(after, OffsetEntry) or not isinstance(here, OffsetEntry):
-        return False
-    old, new = here.confs.get(PARTITIONS), after.confs.get(PARTITIONS)
+    """Between `batch` and the next that was read: those in the middle of a long log are known by name only."""
+    read = sorted((e for e in checkpoint.offsets.values() if isinstance(e, OffsetEntry)), key=lambda e: e.batch)
+    here = next((e for e in reversed(read) if e.batch <= batch), None)
+    after = next((e for e in read if e.batch > batch), None)
+    old, new = (e.confs.get(PARTITIONS) if e else None for e in (here, after))
     return bool(old and new and old != new)
 
 

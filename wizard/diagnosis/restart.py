@@ -12,7 +12,7 @@ from wizard.checkpoint.logfile import Unreadable
 from wizard.checkpoint.offsets import OffsetEntry, log_offset
 from wizard.checkpoint.reader import Checkpoint
 from wizard.checkpoint.stateful import Operator
-from wizard.diagnosis.spark_version import SparkVersion
+from wizard.diagnosis.spark_version import SparkVersion, too_old
 from wizard.text import batches, is_are
 
 Action = Literal["fresh", "next", "rerun", "refused", "unknown"]
@@ -48,6 +48,8 @@ def predict(checkpoint: Checkpoint, version: SparkVersion) -> Restart:
     refusal = _newest(checkpoint, planned, committed)
     if refusal is not None:
         return refusal
+    if (newer := too_old(version, checkpoint)) is not None:
+        return _refused(f"{newer[0]} was written by a newer Spark than {version}", newer[1])
     if checkpoint.continuous:
         return _continuous(checkpoint, committed)
     if checkpoint.async_progress:
@@ -65,13 +67,21 @@ def predict(checkpoint: Checkpoint, version: SparkVersion) -> Restart:
     blocked = _blocked_write(checkpoint, batch, again)
     if blocked is not None:
         return blocked
+    set_as_it_was = _format_2(checkpoint, version)
     if not again:
-        return Restart("next", batch, f"goes on with batch {batch}", loads_state=batch)
+        return Restart("next", batch, f"goes on with batch {batch}{set_as_it_was}", loads_state=batch)
     lost = [b for b in checkpoint.in_flight if b < planned]
     says = f"runs batch {planned} again with the same offsets"
     if lost:
         says += f", and only that one: {batches(lost)} {is_are(len(lost))} planned, not committed, and skipped"
-    return Restart("rerun", batch, says, loads_state=batch)
+    return Restart("rerun", batch, says + set_as_it_was, loads_state=batch)
+
+
+def _format_2(checkpoint: Checkpoint, version: SparkVersion) -> str:
+    """4.2 was seen to fail with CANNOT_LOAD_STATE_STORE when started with another format; 4.3 takes the checkpoint's."""
+    if checkpoint.state.format != 2 or version.at_least(4, 3):
+        return ""
+    return ", if stateStore.checkpointFormatVersion=2 is set as it was"
 
 
 def _continuous(checkpoint: Checkpoint, committed: int | None) -> Restart:
@@ -134,7 +144,7 @@ def _metadata(checkpoint: Checkpoint, version: SparkVersion) -> Restart | None:
         "cut": "JsonEOFException: Unexpected end-of-input",
         "shape": "org.json4s.MappingException: No usable value for id",
     }
-    return _refused(f"metadata {problem.detail}", errors.get(problem.why, "the file cannot be read"))
+    return _refused(str(problem), errors.get(problem.why, "the file cannot be read"))
 
 
 def _nothing_planned(checkpoint: Checkpoint, version: SparkVersion) -> Restart:

@@ -52,6 +52,20 @@ def spark_version(declared: str | None, checkpoint: Checkpoint) -> SparkVersion:
     return SparkVersion(_infer(checkpoint), inferred=True)
 
 
+def too_old(version: SparkVersion, checkpoint: Checkpoint) -> tuple[str, str] | None:
+    """The log that a release which was named cannot read, and what it says of it."""
+    offsets, commit = checkpoint.latest_offsets, checkpoint.latest_commit
+    if version.inferred or version.release is None:
+        return None
+    if offsets is not None and offsets.version == 2 and version.release < (4, 2):
+        return f"offsets/{offsets.batch}", "maximum supported log version is v1, but encountered v2"
+    if commit is not None and commit.version > 1 and version.release < ((4, 0) if commit.version == 2 else (4, 2)):
+        newest = 1 if version.release < (4, 0) else 2
+        error = f"maximum supported log version is v{newest}, but encountered v{commit.version}"
+        return f"commits/{commit.batch}", error
+    return None
+
+
 def _infer(checkpoint: Checkpoint) -> tuple[int, int] | None:
     latest, commit = checkpoint.latest_offsets, checkpoint.latest_commit
     if latest is None:

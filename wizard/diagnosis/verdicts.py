@@ -44,6 +44,7 @@ _BLOCKS_RESUME = frozenset(
         "INPUT_GONE",
         "INPUT_TOUCHED",
         "NEWER_FORMAT",
+        "SPARK_TOO_OLD",
         "SINK_ABSENT",
         "SINK_AHEAD",
         "SINK_BEHIND",
@@ -174,7 +175,7 @@ def _replay(seen: Evidence) -> dict[str, Any]:
         verdict.add("safe", f"can go back as far as the end of batch {earliest}: {seen.reach.why}")
     for found in seen.having(
         _SINK_BEYOND_REPLAY
-        | {"FENCED", "NEWER_FORMAT", "METADATA_MISSING", "METADATA_UNREADABLE", "SINK_BEHIND"}
+        | {"FENCED", "NEWER_FORMAT", "SPARK_TOO_OLD", "METADATA_MISSING", "METADATA_UNREADABLE", "SINK_BEHIND"}
         | {"SOURCES_DIFFER", "SOURCE_LOST", "TOPIC_RECREATED", "INPUT_TOUCHED"}
     ):
         if (

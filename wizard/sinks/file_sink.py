@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import unquote
 
@@ -86,6 +87,16 @@ class FileSink:
             },
             problems=tuple(problems),
         )
+
+    def written(self, names: LogNames, batches: Iterable[int]) -> dict[int, int]:
+        """When the first file of each batch was written, as the log has it; a compacted entry does not tell its own."""
+        read = read_entries(self.store, LOG, names, (k for k in batches if k in names.plain and k not in names.compact))
+        times = {
+            k: [at for e in entries if (at := long_of(e.get("modificationTime"))) is not None]
+            for k, entries in read.items()
+            if not isinstance(entries, Unreadable)
+        }
+        return {k: min(found) for k, found in times.items() if found}
 
     def listed_up_to(self, names: LogNames, last: int) -> dict[str, int] | str:
         """The data files of the batches up to `last`, by path below the sink; a text where that cannot be told."""

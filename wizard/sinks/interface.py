@@ -27,6 +27,9 @@ class SinkReport:
     by_batch: bool = False  # its rows say which batch they came from
     sparse: bool = False  # a batch without rows leaves no trace: the newest written may be newer than `last_batch`
     oldest_ms: int | None = None  # when the oldest file that its log lists was written
+    written: dict[int, int] = field(
+        default_factory=dict
+    )  # when the first file of a batch was written, where that was asked
     details: dict[str, Any] = field(default_factory=dict)
     problems: tuple[SinkProblem, ...] = ()
 
