@@ -58,7 +58,7 @@ class DryWalk(Walk):
 
     def _do(self, step: Do) -> End | None:
         action = CATALOGUE.actions[step.action]
-        evidence = self._still_required(step)
+        evidence = self._still_required(step, action.requires)
         try:
             planned = plan(step.action, self.world)
         except (RunbookError, OSError) as error:

@@ -69,7 +69,7 @@ def pick_up(registry: Registry, name: str, operator: Operator, *, patience: floa
     runbook = same_runbook(state)
     world = World(registry, get_job(registry, state.job), found.id, found.place, patience=patience)
     with held(Locks(registry.runs, found.id, state.locks)):
-        journal = Journal.reopen(found.journal)
+        journal = reopened(found)
         journal.append("continued", **_who(), version=__version__, torn=found.chain.torn)
         walk = Walk(runbook, world, journal, operator)
         walk.tell("start", job=state.job, runbook=runbook.id, mode=state.mode, title=runbook.title, continued=True)
@@ -81,7 +81,16 @@ def pick_up(registry: Registry, name: str, operator: Operator, *, patience: floa
                 end = walk.settle()
                 if end is not None:
                     return walk.end(end)
+            walk.take_again()
         return walk.run()
+
+
+def reopened(run: Run) -> Journal:
+    """The journal to write on in, by who holds the locks: what was read before they were taken must still be all."""
+    journal = Journal.reopen(run.journal)
+    if journal.head != run.chain.head:
+        raise InDoubt(f"{run.id} went on while it was being looked at; `runbook audit show {run.id}`, then try again")
+    return journal
 
 
 def find_begun(registry: Registry, name: str) -> Run:

@@ -30,6 +30,7 @@ class State:
     intents: list[Entry] = field(default_factory=list)  # all that were begun, in order; the way back goes through them
     doubt: Entry | None = None  # an intent without an outcome
     done: int = 0  # how many of its effects were seen to return
+    failed: Entry | None = None  # the last intent, where its outcome was not what it was to make
     undid: list[tuple[int, int]] = field(default_factory=list)  # (entry of the intent, effect) taken back so far
     ended: str | None = None
     undoing: bool = False
@@ -79,16 +80,19 @@ def _take(state: State, entry: Entry) -> None:
             state.attested.discard(entry.get("fact", ""))
         case "confirm":
             _go(state, entry)
+            if "lost" in entry:
+                _lost(state, entry)
         case "answer":
             _go(state, entry)
             _answered(state, entry)
         case "intent":
             state.intents.append(entry)
-            state.doubt, state.done = entry, 0
+            state.doubt, state.done, state.failed = entry, 0, None
             state.memory |= entry["remember"]
         case "did":
             state.done = entry["number"] + 1
         case "outcome":
+            state.failed = None if entry["ok"] or not state.intents else state.intents[-1]
             state.doubt = None
             _done(state, entry)
             # A step that failed is the one to try again; where it leads is only how the walk ended.
@@ -112,6 +116,13 @@ def _take(state: State, entry: Entry) -> None:
 def _go(state: State, entry: Entry) -> None:
     if "goto" in entry:
         state.led, state.step = entry["step"], entry["goto"]
+
+
+def _lost(state: State, entry: Entry) -> None:
+    """What a finished action had made is no more: it counts as one that failed with all its effects done."""
+    state.made.remove(entry["fact"])
+    state.failed = next(intent for intent in state.intents if intent["seq"] == entry["lost"])
+    state.done = len(state.failed["effects"])
 
 
 def _answered(state: State, entry: Entry) -> None:

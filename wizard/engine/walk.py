@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from wizard import durable
 from wizard.catalogue import CATALOGUE
-from wizard.catalogue.effects import Effect, load
+from wizard.catalogue.declare import Action
+from wizard.catalogue.effects import Effect, Start, load
 from wizard.catalogue.live.binding import look, plan, understand
 from wizard.catalogue.world import Plan, Seen, World, unknown
 from wizard.engine.events import event
@@ -27,6 +28,19 @@ from wizard.errors import BadInput, ExitCode, JournalUnwritable, RunbookError, S
 from wizard.jobs.registry import get_job, load_registry
 from wizard.runbook.model import Ask, Check, Do, End, Option, Runbook
 from wizard.secrets import mask, mask_all
+
+_UP = ("job.running", "consumers.running")
+"""A job that was started may have ended with the machine, or by itself. Nobody's work is lost by starting it again."""
+
+_OF_A_JOB_THAT_STANDS = (
+    "job.stopped",
+    "checkpoint.readable",
+    "checkpoint.consistent",
+    "checkpoint.exclusive",
+    "source.has_next_offsets",
+    "in_flight.clean",
+)
+"""A job that runs moves these by itself; of one that is down they must hold before it is started once more."""
 
 Q = TypeVar("Q")
 T = TypeVar("T")
@@ -61,6 +75,7 @@ class Walk:
         self.state: State = fold(journal.entries)
         self.last: tuple[str, Seen] | None = None  # the fact looked at last, and what was seen
         self.in_flight = ""
+        self.down: dict[str, Seen] = {}  # what this run had started and is not up any more
         world.say = lambda line: self.tell("progress", line=line)
         self._take_over_memory()
 
@@ -195,8 +210,9 @@ class Walk:
     def _do(self, step: Do) -> End | None:
         """Goes on to the next step, or returns the end that a failure leads to."""
         action = CATALOGUE.actions[step.action]
+        rest = self._rest_of(step)
         try:
-            planned = plan(step.action, self.world)
+            planned = rest or plan(step.action, self.world)
         except (RunbookError, OSError) as error:
             return self._failed_before(step, _words(error))
         preview = tuple(mask(effect.says()) for effect in planned.effects)
@@ -204,9 +220,9 @@ class Walk:
                   destroys=action.destroys, way_back=action.way_back)  # fmt: skip
         if step.confirm and not self._confirmed(step, preview):
             return None
-        evidence = self._still_required(step)
+        evidence = self._still_required(step, self._required_again(action) if rest else action.requires)
         try:
-            again = plan(step.action, self.world)
+            again = rest or plan(step.action, self.world)
         except (RunbookError, OSError) as error:
             raise WorldMoved(f"{step.action} was possible a moment ago: {_words(error)}{self._way_back()}") from None
         if _canonical(again) != _canonical(planned):
@@ -215,6 +231,35 @@ class Walk:
             )
         self._intend(step, again, evidence)
         return self._carry_out(step, again.effects)
+
+    def _rest_of(self, step: Do) -> Plan | None:
+        """What is left of a failed attempt that has itself undone what it requires; None where it can be begun anew.
+
+        A start lifts the fence first: when the job then does not come up, no second start could ask for a fence.
+        """
+        failed, action = self.state.failed, CATALOGUE.actions[step.action]
+        if failed is None or failed["step"] != step.name:
+            return None
+        disturbed = [fact for fact in action.requires if fact in action.may_undo]
+        if all(self.see(fact).holds for fact in disturbed):
+            return None
+        effects = read_manifest(self.world.place, failed)
+        # A job that came up and died a moment later is to be started once more.
+        left = [each for n, each in enumerate(effects) if n >= self.state.done or isinstance(each, Start)]
+        return Plan(tuple(left), failed["remember"], ("begun before, and failed: this is what is left of it",))
+
+    def _required_again(self, action: Action) -> list[str]:
+        """What the action has itself disturbed cannot be required of a world in which it was begun.
+
+        But a job that is not up must be seen to stand still before it is started once more, and what it had begun to
+        write must not come to be there twice.
+        """
+        standing = action.makes == "job.running" and (
+            self.see("job.stopped").holds or not self.see("job.running").holds
+        )
+        again = _OF_A_JOB_THAT_STANDS if standing else ()
+        required = [fact for fact in action.requires if fact not in action.may_undo or fact in again]
+        return [*required, "in_flight.clean"] if standing and "in_flight.clean" not in required else required
 
     def _confirmed(self, step: Do, preview: tuple[str, ...]) -> bool:
         phrase = step.confirm.replace("{job.name}", self.world.job.name)
@@ -228,12 +273,10 @@ class Walk:
                         goto=step.on_decline)  # fmt: skip
         return given
 
-    def _still_required(self, step: Do, beside: frozenset[str] = frozenset()) -> dict[str, Any]:
+    def _still_required(self, step: Do, required: Iterable[str]) -> dict[str, Any]:
         """Every required fact, seen again right before the action. The evidence goes into the intent."""
         evidence: dict[str, Any] = {}
-        for fact in CATALOGUE.actions[step.action].requires:
-            if fact in beside:
-                continue
+        for fact in required:
             if fact in self.state.waived:
                 evidence[fact] = {"truth": "unknown", "evidence": ["waived"]}
                 continue
@@ -340,8 +383,7 @@ class Walk:
         step = self.runbook.steps[doubt["step"]]
         assert isinstance(step, Do)
         self.tell("settling", step=step.name, action=step.action)
-        # What the action itself disturbs cannot be required of a world in which it is half done.
-        self._still_required(step, frozenset(CATALOGUE.actions[step.action].may_undo))
+        self._still_required(step, self._required_again(CATALOGUE.actions[step.action]))
         return self._carry_out(step, read_manifest(self.world.place, doubt), self.state.done)
 
     def verify_made(self) -> None:
@@ -353,11 +395,22 @@ class Walk:
             if fact in self.state.waived or fact in disturbed:
                 continue
             seen = self.see(fact)
+            if seen.truth == "fails" and fact in _UP:
+                self.down[fact] = seen
+                continue
             self.record("probe", step=self.state.step, fact=fact, **_told(seen), again=True)
             if not seen.holds:
                 raise WorldMoved(
                     f"{fact} held when this run stopped and does not now: {'; '.join(seen.evidence)}{self._way_back()}"
                 )
+
+    def take_again(self) -> None:
+        """The steps that started what is down by now; the earliest is recorded last, and gone on with."""
+        for fact in reversed([each for each in self.state.made if each in self.down]):
+            makers = [each for each in self.state.intents if CATALOGUE.actions[each["action"]].makes == fact]
+            self.tell("progress", line=f"{makers[-1]['action']} was done, and its job is down: the step is taken again")
+            self.record("probe", step=self.state.step, fact=fact, **_told(self.down[fact]), goto=makers[-1]["step"],
+                        lost=makers[-1]["seq"], again=True)  # fmt: skip
 
     def end(self, step: End) -> Ending:
         outcome = CATALOGUE.outcomes[step.outcome]
