@@ -6,7 +6,7 @@ import time
 from datetime import datetime
 
 from wizard import __version__, durable
-from wizard.catalogue.effects import Effect, Irreversible, Keep, Start, Stop
+from wizard.catalogue.effects import Effect, Keep, Start, Stop
 from wizard.catalogue.effects.control import ahead
 from wizard.catalogue.world import World
 from wizard.engine import runs
@@ -14,9 +14,10 @@ from wizard.engine.events import event
 from wizard.engine.journal import Entry, Journal, first_entry
 from wizard.engine.lock import Locks
 from wizard.engine.operator import Operator
-from wizard.engine.start import _who, find_begun, held, let_go, state_of
+from wizard.engine.start import _who, find_begun, held, let_go, reopened, state_of
 from wizard.engine.state import State
 from wizard.engine.walk import Interrupted, read_manifest
+from wizard.engine.way_back import refuse_if_irreversible, returned, written_again
 from wizard.errors import BadInput, InDoubt, RunbookError, VerificationFailed
 from wizard.jobs.control.open import open_controller
 from wizard.jobs.control.stopped import stopped
@@ -43,13 +44,18 @@ def undo(registry: Registry, name: str, operator: Operator) -> str:
     with held(Locks(registry.runs, found.id, state.locks)):
         _refuse_if_walked_since(registry, state)
         steps = [(intent, read_manifest(found.place, intent)) for intent in state.intents]
-        refuse_if_irreversible(world, [effect for _, effects in steps for effect in effects] if not state.undid else [])
-        journal = Journal.reopen(found.journal)
+        if not state.undoing:  # what was taken back by half is neither here nor there
+            to_come = [each for each in steps if not written_again(world, each[0])]
+            refuse_if_irreversible(world, to_come, returned(found.chain.entries))
+        journal = reopened(found)
         operator.tell(event("undo", run=found.id, steps=[intent["step"] for intent, _ in reversed(steps)]))
         journal.append("undo", **_who(), version=__version__, running=_running(world, state))
         try:
             _stop_all(world, state, [effect for _, effects in steps for effect in effects])
             for intent, effects in reversed(steps):
+                if why := written_again(world, intent):  # looked at anew: until a moment ago the job may have run
+                    world.say(why)
+                    continue
                 for number, effect in reversed(list(enumerate(effects))):
                     if (intent["seq"], number) in state.undid:
                         continue
@@ -104,16 +110,9 @@ def _close(registry: Registry, found: runs.Run, state: State) -> str:
             return found.chain.head
         raise BadInput(f"{found.id} changed nothing; there is nothing to undo")
     with held(Locks(registry.runs, found.id, state.locks)):
-        journal = Journal.reopen(found.journal)
+        journal = reopened(found)
         journal.append("end", step=state.step, outcome="aborted", says="left behind before any change, and closed")
         return journal.head
-
-
-def refuse_if_irreversible(world: World, effects: list[Effect]) -> None:
-    reasons = [why for effect in effects if (why := effect.cannot_undo(world))]
-    if reasons:
-        more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
-        raise Irreversible(f"{world.run} cannot be undone: {reasons[0]}{more}; nothing was touched")
 
 
 def _refuse_if_walked_since(registry: Registry, state: State) -> None:
@@ -176,7 +175,7 @@ def purge(registry: Registry, name: str, confirmed: str | None) -> tuple[int, in
         raise BadInput(f"this deletes for good what {found.id} put aside; say so with --confirm {found.id}")
     counted = (0, 0)
     with held(Locks(registry.runs, found.id, [state.job])):
-        journal = Journal.reopen(found.journal)
+        journal = reopened(found)
         journal.append("purged", **_who())
         world = World(registry, get_job(registry, state.job), found.id, found.place)
         for effect in (effect for intent in state.intents for effect in read_manifest(found.place, intent)):

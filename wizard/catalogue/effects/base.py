@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from wizard.errors import RunbookError
+from wizard.errors import ExitCode, RunbookError
 
 if TYPE_CHECKING:
     from wizard.catalogue.world import World
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 class Irreversible(RunbookError):
     """An effect cannot be taken back any more; said before anything is touched."""
+
+    exit_code = ExitCode.STOPPED
 
 
 @dataclass(frozen=True)

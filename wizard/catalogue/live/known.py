@@ -32,6 +32,12 @@ def remember(world: World, what: str, value: Any) -> dict[str, Any]:
     return {what: {**world.memory.get(what, {}), world.job.name: value}}
 
 
+def stands_at(world: World, committed: int | None) -> bool:
+    """Whether the newest commit is seen to be that one; where it cannot be seen, it is not."""
+    seen = read_checkpoint(open_store(world.job.checkpoint))
+    return not seen.unlisted and seen.committed == committed
+
+
 def query_id(world: World) -> str | None:
     """The id under which the output knows the query: the fence hides it, the walk remembers it."""
     seen = read_checkpoint(open_store(world.job.checkpoint))

@@ -231,7 +231,7 @@ def clear_in_flight(world: World) -> Plan:
     if not seen.in_flight:
         return Plan((), notes=("no batch is in flight",))
     if kind == "table":
-        return tables.clear(world, seen.committed)
+        return replace(tables.clear(world, seen.committed), remember=_cleared(world, seen.committed))
     if kind == "delta":
         raise RunbookError(
             f"{path}: which rows came from {batches(seen.in_flight)} is not known, as the table keeps no batch number of this "
@@ -240,7 +240,12 @@ def clear_in_flight(world: World) -> Plan:
     found = orphans(open_store(path))
     if isinstance(found, CannotGoBack):
         raise RunbookError(f"{found.says}; what {batches(seen.in_flight)} wrote cannot be told from the rest")
-    return _moves(world, found)
+    return replace(_moves(world, found), remember=_cleared(world, seen.committed))
+
+
+def _cleared(world: World, committed: int | None) -> dict[str, Any]:
+    """Where the job stood when this was done: once it is past that, what was cleared is not to come back."""
+    return remember(world, "cleared", {"committed": committed})
 
 
 def _listing(world: World) -> list[str]:
