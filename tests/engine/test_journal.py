@@ -113,6 +113,24 @@ def test_an_object_store_keeps_an_entry_an_object(tmp_path: Path) -> None:
         other.append("end", outcome="resolved")  # somebody else wrote that entry first
 
 
+def test_what_somebody_else_wrote_to_or_took_away_is_not_written_on(tmp_path: Path) -> None:
+    """Two machines share the runs: the walk that was picked up elsewhere must not go on here."""
+    path = tmp_path / "j"
+    journal = Journal.create(str(path))
+    journal.append("start", run="reset-a-20260101T000000-aaaa")
+    journal.append("intent", action="sink.truncate")
+    Journal.reopen(str(path)).append("continued")
+    elsewhere = path.read_bytes()
+    with pytest.raises(JournalUnwritable, match=r"somebody else wrote to it.*in doubt.*continue reset-a-20260101T000000"):
+        journal.append("did", number=0)
+    assert path.read_bytes() == elsewhere
+    other = Journal.reopen(str(path))
+    path.unlink()
+    with pytest.raises(JournalUnwritable, match="is gone"):
+        other.append("did", number=0)
+    assert not path.exists()
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
 def test_a_full_disk_is_exit_code_7_and_leaves_no_half_entry(tmp_path: Path) -> None:
     path = tmp_path / "j"

@@ -44,6 +44,7 @@ class Journal:
     def __init__(self, url: str, entries: tuple[Entry, ...] = ()) -> None:
         self.url = url
         self.entries = list(entries)
+        self.size = sum(len(_line(entry)) for entry in entries)
 
     @classmethod
     def create(cls, url: str) -> Journal:
@@ -75,11 +76,18 @@ class Journal:
             self._write(entry)
         except OSError as error:
             raise JournalUnwritable(
-                f"{self.url}: the journal cannot be written ({error.strerror or error}); make room or fix it, "
-                "then `runbook continue`"
+                f"{self.url}: the journal cannot be written ({error.strerror or error}); {self._what_now()}"
             ) from None
         self.entries.append(entry)
         return entry
+
+    def _what_now(self) -> str:
+        kinds = [entry["kind"] for entry in self.entries]
+        if "intent" not in kinds:
+            return "nothing was done"
+        doubt = "what it was doing is in doubt; " if kinds[-1] in ("intent", "did", "undo", "undid") else ""
+        command = "undo" if "undo" in kinds else "continue"
+        return f"{doubt}make room or fix it, then `runbook {command} {self.entries[0]['run']}`"
 
     def _write(self, entry: Entry) -> None:
         line = _line(entry)
@@ -89,11 +97,16 @@ class Journal:
                 raise OSError(f"entry {entry['seq']} was written by somebody else")
             return
         new = not os.path.exists(path)
+        if new and self.size:
+            raise OSError("it was there, and is gone")
         if new:
             durable.make_directory(os.path.dirname(path))
         handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
             before = os.fstat(handle).st_size
+            if before != self.size:
+                # Picked up elsewhere: from another machine a live lock cannot be told from a stale one.
+                raise OSError(f"somebody else wrote to it: it holds {before} bytes, and was left at {self.size}")
             try:
                 if os.write(handle, line) != len(line):
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -103,6 +116,7 @@ class Journal:
                 raise
         finally:
             os.close(handle)
+        self.size += len(line)
         if new:
             durable.sync_directory(os.path.dirname(path))
 
