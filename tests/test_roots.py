@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wizard.roots import OutsideRoots, Roots
+from wizard.roots import OutsideRoots, Roots, behind_links
 
 
 @pytest.mark.parametrize("below", ["", "/", "/a", "/a/b", "/x/../a"])
@@ -38,3 +38,18 @@ def test_urls_are_held_to_their_store_and_prefix(url: str) -> None:
     roots.check("s3://bucket/root/a")
     with pytest.raises(OutsideRoots):
         roots.check(url)
+
+
+def test_a_root_that_is_a_link_itself_is_what_it_led_to_when_the_walk_began(tmp_path: Path) -> None:
+    for name in ("real", "other"):
+        (tmp_path / name).mkdir()
+    link = tmp_path / "root"
+    link.symlink_to(tmp_path / "real")
+    roots = [str(link), str(tmp_path / "other")]
+    assert behind_links(roots) == [str(tmp_path / "real")]
+    real = behind_links(roots)
+    Roots([str(link)], real).check(f"{link}/offsets/1")
+    link.unlink()
+    link.symlink_to(tmp_path / "other")
+    with pytest.raises(OutsideRoots):
+        Roots([str(link)], real).check(f"{link}/offsets/1")

@@ -54,6 +54,12 @@ def is_directory(url: str) -> bool:
     return os.path.isdir(path) and not os.path.islink(path)
 
 
+def followed(url: str) -> str:
+    """Where a local path leads that may be a link itself."""
+    path = local_path(url)
+    return url if path is None else os.path.realpath(path)
+
+
 def names(url: str) -> list[str]:
     """What is in a directory, sorted; nothing where there is none."""
     path = local_path(url)

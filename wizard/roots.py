@@ -15,9 +15,11 @@ class OutsideRoots(RunbookError):
 
 
 class Roots:
-    def __init__(self, urls: Iterable[str]) -> None:
+    """`real` are the places that roots which are links themselves led to when the walk began; see `behind_links`."""
+
+    def __init__(self, urls: Iterable[str], real: Iterable[str] = ()) -> None:
         self.urls = tuple(urls)
-        self.places = tuple(_place(url) for url in self.urls)
+        self.places = (*(_place(url) for url in self.urls), *real)
 
     def check(self, url: str) -> None:
         """Raises unless `url` is one of the roots or below one, where it really is and not where it is spelt."""
@@ -26,6 +28,12 @@ class Roots:
             raise OutsideRoots(
                 f"{url} is outside what this walk may change ({', '.join(self.urls)}); nothing was done to it"
             )
+
+
+def behind_links(urls: Iterable[str]) -> list[str]:
+    """Where declared places that are links lead to now. Kept from the start: one that is re-pointed leads outside."""
+    paths = [path for url in urls if (path := local_path(url)) is not None]
+    return sorted({os.path.realpath(path) for path in paths if os.path.islink(path.rstrip("/"))})
 
 
 def _place(url: str) -> str:

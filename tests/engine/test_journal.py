@@ -121,7 +121,9 @@ def test_what_somebody_else_wrote_to_or_took_away_is_not_written_on(tmp_path: Pa
     journal.append("intent", action="sink.truncate")
     Journal.reopen(str(path)).append("continued")
     elsewhere = path.read_bytes()
-    with pytest.raises(JournalUnwritable, match=r"somebody else wrote to it.*in doubt.*continue reset-a-20260101T000000"):
+    with pytest.raises(
+        JournalUnwritable, match=r"somebody else wrote to it.*in doubt.*continue reset-a-20260101T000000"
+    ):
         journal.append("did", number=0)
     assert path.read_bytes() == elsewhere
     other = Journal.reopen(str(path))

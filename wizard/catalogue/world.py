@@ -70,6 +70,7 @@ class World:
     assumed: frozenset[str] = frozenset()  # facts that a dry run pretends its earlier steps have made
     patience: float = 120.0  # seconds a probe may wait for something to happen
     say: Callable[[str], None] = lambda line: None
+    real: tuple[str, ...] = ()  # where those of its places that are links led to when the walk began
     watches: dict[str, Watch] = field(default_factory=dict)  # since when each checkpoint has not moved
 
     @property
@@ -83,9 +84,9 @@ class World:
 
     def roots(self) -> Roots:
         """What this walk may change: the jobs it is about, their configuration, the registry, and its own directory."""
-        return Roots([*self._declared(), self.place, *self.memory.get("roots", [])])
+        return Roots([*self.declared(), self.place, *self.memory.get("roots", [])], self.real)
 
-    def _declared(self) -> list[str]:
+    def declared(self) -> list[str]:
         from wizard.jobs.graph import consumers
 
         found = [self.registry.path]

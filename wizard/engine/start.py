@@ -20,6 +20,7 @@ from wizard.errors import BadInput, InDoubt, Stopped, WorldMoved
 from wizard.jobs.graph import consumers
 from wizard.jobs.model import Registry
 from wizard.jobs.registry import check_job, get_job
+from wizard.roots import behind_links
 from wizard.runbook.lint import proved
 from wizard.runbook.model import Runbook
 from wizard.runbook.search import find
@@ -48,7 +49,8 @@ def begin(
         journal = Journal.create(durable.join(place, JOURNAL))
         journal.append(
             "start", run=run, job=job_name, runbook=runbook.id, digest=runbook.digest, mode=mode, locks=affected,
-            registry=registry.path, version=__version__, step=runbook.start, plan=plan_file, **_who(),
+            registry=registry.path, version=__version__, step=runbook.start, plan=plan_file,
+            real=behind_links(world.declared()), **_who(),
         )  # fmt: skip
         walk = Walk(runbook, world, journal, operator)
         walk.tell("start", job=job_name, runbook=runbook.id, mode=mode, title=runbook.title)

@@ -22,6 +22,7 @@ class State:
     step: str = ""  # the one to go on with
     led: str = ""  # the step that led to it
     locks: list[str] = field(default_factory=list)
+    real: tuple[str, ...] = ()  # where declared places that are links led to
     answers: dict[str, Any] = field(default_factory=dict)
     memory: dict[str, Any] = field(default_factory=dict)
     waived: set[str] = field(default_factory=set)
@@ -72,6 +73,7 @@ def _take(state: State, entry: Entry) -> None:
         case "start":
             state.run, state.job, state.runbook = entry["run"], entry["job"], entry["runbook"]
             state.digest, state.mode, state.who = entry["digest"], entry["mode"], entry["who"]
+            state.real = tuple(entry.get("real", ()))
             state.locks, state.began, state.step = list(entry["locks"]), entry["at"], entry["step"]
         case "probe":
             _go(state, entry)

@@ -39,7 +39,7 @@ def undo(registry: Registry, name: str, operator: Operator) -> str:
     if not state.intents:
         return _close(registry, found, state)
     world = World(registry, get_job(registry, state.job), found.id, found.place)
-    world.answers, world.memory = state.answers, state.memory
+    world.answers, world.memory, world.real = state.answers, state.memory, state.real
     world.say = lambda line: operator.tell(event("progress", run=found.id, line=line))
     with held(Locks(registry.runs, found.id, state.locks)):
         _refuse_if_walked_since(registry, state)

@@ -81,7 +81,7 @@ class Walk:
 
     def _take_over_memory(self) -> None:
         self.world.answers, self.world.memory = self.state.answers, self.state.memory
-        self.world.waived = frozenset(self.state.waived)
+        self.world.waived, self.world.real = frozenset(self.state.waived), self.state.real
 
     def tell(self, kind: str, **says: Any) -> None:
         self.operator.tell(event(kind, run=self.world.run, **says))

@@ -249,7 +249,7 @@ class Keep(Effect):
     @classmethod
     def of(cls, root: str) -> Keep:
         files = tuple(below for below, _ in durable.files(root))
-        return cls(root, files, durable.is_directory(root), durable.empty_directories(root))
+        return cls(root, files, durable.is_directory(durable.followed(root)), durable.empty_directories(root))
 
     def says(self) -> str:
         return f"note the {len(self.files)} files below {self.root}, for the way back"
@@ -273,7 +273,7 @@ class Keep(Effect):
     def _remove_new_directories(self) -> None:
         """Directories that came with the files now displaced. An empty one in a checkpoint stops Spark's start."""
         wanted = {os.path.dirname(name) for name in self.files} | set(self.empty)
-        for below in reversed(durable.directories(self.root)):
+        for below in reversed(durable.directories(durable.followed(self.root))):
             if below and not any(each == below or each.startswith(f"{below}/") for each in wanted):
                 durable.remove_empty(durable.join(self.root, below))
         if not self.there:
