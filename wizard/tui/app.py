@@ -18,6 +18,7 @@ from textual.screen import Screen
 
 from wizard.errors import ExitCode
 from wizard.tui.background import Lookout
+from wizard.tui.looks import read_registry
 from wizard.tui.themes import THEMES
 
 if TYPE_CHECKING:
@@ -98,11 +99,23 @@ class RunbookApp(App[int]):
 
     # --- walks
 
+    def take(self, found: Registry) -> bool:
+        """What the registry says now; whether that is something new."""
+        new = self.known != found
+        if new:
+            self.known = found
+        return new
+
     def walk_of(self, job: str, path: str, mode: str = "live", plan_file: str | None = None) -> WalkScreen:
-        """The screen of a new walk; the engine is loaded in its thread, after the first picture."""
-        registry, patience = self.registry, self.patience
+        """The screen of a new walk; the engine is loaded in its thread, after the first picture.
+
+        It goes by what the registry says when it begins, and not by what it said when the app did: a walk before it,
+        or a hand with an editor, may have given the job another checkpoint.
+        """
+        file, patience = self.registry_file, self.patience
 
         def work(operator: Operator) -> Any:
+            registry = read_registry(file)
             if mode == "dry run":
                 from wizard.engine.dry_run import dry_run
 
@@ -118,22 +131,22 @@ class RunbookApp(App[int]):
         return self._screen(work, mode, job, path)
 
     def pick_up_of(self, run: str) -> WalkScreen:
-        registry, patience = self.registry, self.patience
+        file, patience = self.registry_file, self.patience
 
         def work(operator: Operator) -> Any:
             from wizard.engine.start import pick_up
 
-            return pick_up(registry, run, operator, patience=patience)
+            return pick_up(read_registry(file), run, operator, patience=patience)
 
         return self._screen(work, "live", "", f"continue {run}")
 
     def undo_of(self, run: str) -> WalkScreen:
-        registry = self.registry
+        file = self.registry_file
 
         def work(operator: Operator) -> Any:
             from wizard.engine.undo import undo
 
-            return undo(registry, run, operator)
+            return undo(read_registry(file), run, operator)
 
         return self._screen(work, "undo", "", run)
 

@@ -38,8 +38,9 @@ class FleetScreen(ListPage):
         self.jobs: dict[str, JobLook] = {}
         self.kept: dict[str, tuple[str, str]] = {}
         self.sort_by = _SORTS[0]
+        self.unreadable = ""  # what is wrong with the registry since it was last read
         self._fresh: set[str] = set()
-        self._pending = 0
+        self._pending = 0  # looks that are not back
         self._pass_began = 0.0
 
     def on_mount(self) -> None:
@@ -52,9 +53,7 @@ class FleetScreen(ListPage):
         self.set_interval(_DRAW_SECONDS, self._draw_fresh)
         if self.ready:
             self.fill()
-            self.action_refresh()
-        else:
-            self.runbook_app.lookout.look(self, "registry", read_registry, self.runbook_app.registry_file)
+        self.action_refresh()
 
     @property
     def ready(self) -> bool:
@@ -68,13 +67,18 @@ class FleetScreen(ListPage):
     # --- looking
 
     def action_refresh(self) -> None:
+        """The registry again, then every job that it names now."""
         if self._pending:
             return
         self._pass_began = time.monotonic()
+        self._pending = 1
+        self.runbook_app.lookout.look(self, "registry", read_registry, self.runbook_app.registry_file)
+
+    def _look_at_all(self) -> None:
         self._pending = len(self.runbook_app.jobs)
         self.look("kept", look_at_kept)
         for name in self.runbook_app.jobs:
-            self.look(f"job {name}", look_at_job, name)
+            self.look(f"job {name}", look_at_job, name, later=True)
 
     @on(Looked)
     def _looked(self, message: Looked) -> None:
@@ -98,16 +102,22 @@ class FleetScreen(ListPage):
             self.set_timer(max(_EVERY_SECONDS, 2 * took), self.action_refresh)
 
     def _read(self, found: Any) -> None:
-        """A registry that cannot be read ends the app; the command says why, as every command does."""
+        """One that cannot be read at the start ends the app: the command says why. Later, what it said last is shown."""
         app = self.runbook_app
         if isinstance(found, Exception):
-            app.fail(found)
-            return
-        app.known = found
-        self.refresh_bindings()
-        self.fill()
+            if not self.ready:
+                app.fail(found)
+                return
+            self.unreadable = str(found)
+        else:
+            self.unreadable = ""
+            if app.take(found):
+                self.jobs = {name: look for name, look in self.jobs.items() if name in app.jobs}
+                self.refresh_bindings()
+                self.fill()
+        self._draw_about()
         self._draw_banner()
-        self.action_refresh()
+        self._look_at_all()
 
     # --- drawing
 
@@ -188,7 +198,10 @@ class FleetScreen(ListPage):
 
     def _draw_about(self) -> None:
         name = self.under_cursor
-        self.query_one("#about", Static).update(lines(self._about(name)) if name else says("no job matches"))
+        told = self._about(name) if name else [says("no job matches")]
+        if self.unreadable:
+            told.insert(0, says(("✗ ", "bold $text-error"), f"{self.unreadable}; below is what it said before"))
+        self.query_one("#about", Static).update(lines(told))
 
     def _about(self, name: str) -> list[Content]:
         look = self.jobs.get(name)

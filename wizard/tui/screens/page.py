@@ -27,9 +27,9 @@ class Page(Screen[None]):
         assert isinstance(self.app, RunbookApp)
         return self.app
 
-    def look(self, what: str, function: Callable[..., Any], *args: Any) -> None:
+    def look(self, what: str, function: Callable[..., Any], *args: Any, later: bool = False) -> None:
         """`function(registry, *args)` in another process; a `Looked` comes back."""
-        self.runbook_app.lookout.look(self, what, function, self.runbook_app.registry, *args)
+        self.runbook_app.lookout.look(self, what, function, self.runbook_app.registry, *args, later=later)
 
     def action_back(self) -> None:
         self.runbook_app.go_back()

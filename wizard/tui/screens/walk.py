@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.widgets import Static
 
 from wizard.tui.background import Looked, post
-from wizard.tui.looks import journal_tail, now_of, runbook_of
+from wizard.tui.looks import journal_tail, now_of, read_registry, runbook_of
 from wizard.tui.screens.page import Page
 from wizard.tui.trail import Trail
 from wizard.tui.walker import Walker
@@ -107,6 +107,8 @@ class WalkScreen(Page):
         if event["event"] == "start":
             self.runbook_app.lookout.look(self, "runbook", runbook_of, event["runbook"])
             self._look_now()
+        if event["event"] in ("outcome", "undone"):  # an action may have rewritten it, and so does taking one back
+            self.runbook_app.lookout.look(self, "registry", read_registry, self.runbook_app.registry_file)
         if event["event"] in ("start", "step", "outcome", "answer", "end", "undone") and self._keeps_journal:
             self._look_journal()
         self._draw()
@@ -155,6 +157,8 @@ class WalkScreen(Page):
             outline.follow(self.trail)
         elif message.what == "journal" and not isinstance(found, Exception):
             self.query_one("#journal", Static).update(lines(_entry(each) for each in found))
+        elif message.what == "registry" and not isinstance(found, Exception):
+            self.runbook_app.take(found)
         elif message.what == "now":
             self._now_asked = False
             self.query_one("#now", Static).update(says(("now  ", "bold"), str(found)))
