@@ -16,6 +16,7 @@ from stand import Stand, impatient, without_spark
 from wizard.catalogue.effects import build, program
 from wizard.catalogue.live import job
 from wizard.jobs.control.process import ProcessController
+from wizard.tui.widgets import prompt
 
 
 @pytest.fixture
@@ -25,6 +26,7 @@ def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
     for module, name in ((job, "_POLL_SECONDS"), (build, "_POLL_SECONDS"), (program, "resolve_argv")):
         monkeypatch.setattr(module, name, getattr(module, name))  # put back when the test is over
     impatient()
+    monkeypatch.setattr(prompt, "DEAF_SECONDS", 0.15)
     without_spark()
     made = Stand.build(tmp_path / "w")
     yield made

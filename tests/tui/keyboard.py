@@ -15,6 +15,7 @@ from wizard.jobs.registry import load_registry
 from wizard.tui.app import RunbookApp
 from wizard.tui.background import Lookout
 from wizard.tui.screens.walk import WalkScreen
+from wizard.tui.widgets.ended import Ended
 from wizard.tui.widgets.prompt import Choices, Confirm
 
 PATIENCE = 20.0
@@ -44,9 +45,13 @@ class Hands:
         found = list(self.walk.query("Choices, Confirm"))
         return found[0] if found and self.walk.waiting and not found[0].deaf else None  # type: ignore[return-value]
 
+    def listening(self) -> bool:
+        """Whether the end is there and takes a key."""
+        return any(not end.deaf for end in self.walk.query(Ended))
+
     async def asked(self) -> Choices | Confirm | None:
         """The next prompt that listens, or None at the end of the walk."""
-        await self.until(lambda: self.prompt() is not None or (self.walk.over and self.walk.query("Ended")))
+        await self.until(lambda: self.prompt() is not None or (self.walk.over and self.listening()))
         await self.pilot.pause(0.1)  # until it is drawn
         return self.prompt()
 
@@ -68,7 +73,9 @@ class Hands:
         """Types the phrase, then presses the button it has freed."""
         prompt = self.prompt()
         assert isinstance(prompt, Confirm)
-        await self.pilot.press("shift+tab", *_keys(prompt.asked.phrase), "enter", "enter")
+        await self.pilot.press("shift+tab", *_keys(prompt.asked.phrase), "enter")
+        await self.until(lambda: not prompt.deaf)
+        await self.pilot.press("enter")
         await self.until(lambda: self.prompt() is not prompt)
 
     async def to_the_end(self, answers: dict[str, Any]) -> None:

@@ -59,14 +59,14 @@ def in_flight(stand: Stand) -> list[str]:
 def test_killed_in_the_middle_of_an_action_it_is_picked_up_and_ends_row_exact(stand: Stand) -> None:
     terminal = Terminal([RUNBOOK, "reset", JOB, "--jobs", stand.jobs, "--wait", "20"])
     terminal.until("in_place")
-    terminal.quiet(0.6)  # a prompt takes no key for its first moment
+    terminal.quiet(1.0)  # a prompt takes no key for its first moment
     os.write(terminal.fd, b"1\r")
     for action in ("sink.truncate", "checkpoint.delete"):
         terminal.until(f"{action} changes")
-        terminal.quiet(0.6)
+        terminal.quiet(1.0)
         for keys in ("\x1b[Z", JOB, "\r", "\r"):  # to the field, the name, on to the button, which is pressed
             os.write(terminal.fd, keys.encode())
-            terminal.quiet(0.3)
+            terminal.quiet(1.0 if keys == "\r" else 0.3)
     deadline = time.monotonic() + 30
     while in_flight(stand) != ["start"]:  # watched for two seconds, and in flight until then
         assert time.monotonic() < deadline, in_flight(stand)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import time
 from typing import Any
 
 import pytest
@@ -116,6 +117,54 @@ def test_a_key_typed_ahead_answers_nothing(stand: Stand, monkeypatch: pytest.Mon
             assert prompt.deaf
             await hands.pilot.press("down", "enter")
             assert hands.walk.waiting and hands.walk.query_one(Choices) is prompt
+
+    asyncio.run(go())
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = time.monotonic()
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+def test_enter_held_down_in_the_field_of_a_confirmation_never_goes_through(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A keyboard sends a key that is held down again after half a second, and then thirty times a second."""
+
+    async def go() -> None:
+        async with at(stand.jobs, lambda app: app.walk_of(JOB, "reset")) as hands:
+            prompt = await hands.to_confirmation(answers("reset"), "truncate")
+            monkeypatch.setattr(prompt_widgets, "DEAF_SECONDS", 0.7)
+            monkeypatch.setattr(prompt_widgets, "time", clock := Clock())
+            prompt.query_one(Input).focus()
+            await hands.pilot.press(*JOB, "enter")
+            assert hands.app.focused is prompt.query_one("#confirm")
+            for seconds in (0.5, *[0.033] * 40):
+                clock.now += seconds
+                await hands.pilot.press("enter")
+            assert hands.walk.waiting and hands.prompt() is None and hands.app.focused is prompt.query_one("#confirm")
+            await hands.pilot.pause(0.2)  # until all of them have come
+            clock.now += 0.8  # let go, and pressed again
+            await hands.pilot.press("enter")
+            await hands.until(lambda: not prompt.is_attached)
+
+    asyncio.run(go())
+
+
+def test_a_key_that_answered_the_last_prompt_does_not_close_the_end(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def go() -> None:
+        async with at(stand.jobs, lambda app: app.walk_of(JOB, "reset")) as hands:
+            await hands.asked()
+            monkeypatch.setattr(prompt_widgets, "DEAF_SECONDS", 20.0)
+            await hands.answer("leave")
+            await hands.until(lambda: hands.walk.over and hands.app.focused and hands.app.focused.id == "close")
+            await hands.pilot.press("enter", "enter")
+            assert hands.walk.query(Ended) and hands.app.screen is hands.walk and hands.app.is_running
 
     asyncio.run(go())
 

@@ -34,7 +34,7 @@ class RunbookApp(App[int]):
     CSS_PATH = "style.tcss"
     TITLE = "runbook"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (34, "-tall")]
+    VERTICAL_BREAKPOINTS = [(0, "-tiny"), (20, "-short"), (34, "-tall")]
     BINDINGS = [
         Binding("question_mark,f1", "help", "Help", id="app.help", key_display="?", tooltip="Every key of this screen"),
         Binding("ctrl+q", "quit", "Quit", id="app.quit", priority=True, tooltip="Leave; what is in flight is finished"),

@@ -86,6 +86,9 @@ class WalkScreen(Page):
         self.set_interval(_NOW_SECONDS, self._look_now)
         self.call_after_refresh(self.walker.start)
 
+    def on_resize(self) -> None:
+        self._draw()
+
     # --- what comes from the walk
 
     @on(FromWalk)
@@ -130,6 +133,7 @@ class WalkScreen(Page):
         await asking.mount(prompt)
         asking.display = True
         # On a small screen a confirmation, or the end, has the room to itself; the evidence is above in the question.
+        self.add_class("-asking")
         self.set_class(not isinstance(prompt, Choices), "-whole-prompt")
         self.set_class(isinstance(prompt, Confirm), "-confirm")
         self._draw()
@@ -143,7 +147,7 @@ class WalkScreen(Page):
         asking = self.query_one("#asking")
         await asking.remove_children()
         asking.display = False
-        self.remove_class("-whole-prompt", "-confirm")
+        self.remove_class("-asking", "-whole-prompt", "-confirm")
         self.walker.answer(message.given)  # type: ignore[arg-type]
         self._draw()
 

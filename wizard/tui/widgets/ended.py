@@ -6,13 +6,14 @@ from typing import Any
 
 from textual import on
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import Horizontal, VerticalScroll
 from textual.message import Message
 from textual.widgets import Button, Static
 
 from wizard.engine.events import undone_in_words
 from wizard.errors import RunbookError
 from wizard.tui.trail import Trail
+from wizard.tui.widgets.prompt import Prompt
 from wizard.tui.words import MARKS, lines, says
 
 
@@ -24,9 +25,9 @@ class Next(Message):
         self.what = what
 
 
-class Ended(Vertical):
+class Ended(Prompt):
     def __init__(self, trail: Trail, result: Any) -> None:
-        super().__init__(classes="prompt")
+        super().__init__()
         self.trail, self.result = trail, result
         self.good = _good(trail, result)
         self.set_class(not self.good, "-bad")
@@ -110,7 +111,8 @@ class Ended(Vertical):
     @on(Button.Pressed)
     def _pressed(self, event: Button.Pressed) -> None:
         event.stop()
-        self.post_message(Next(str(event.button.id)))
+        if self.listens():
+            self.post_message(Next(str(event.button.id)))
 
 
 def _good(trail: Trail, result: Any) -> bool:

@@ -1,7 +1,7 @@
 """What the operator is asked: choices, a value to type, or a destructive step to confirm.
 
-Nothing irreversible by accident: a prompt takes no key for its first moment, the safe choice has the focus, and Enter
-in the field of a confirmation only moves on to the button that is now free to be pressed.
+Nothing irreversible by accident: a prompt takes no key for its first moment, nor one that is held down; the safe choice
+has the focus, and Enter in the field of a confirmation only moves on to the button that is now free to be pressed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from wizard.engine.operator import Confirmation, Question
     from wizard.runbook.model import Option
 
-DEAF_SECONDS = 0.4
+# A key that is held down comes again after 0.25 to 0.66 s, and then at least ten times a second: the moment is longer
+# than the first of that, and begins anew with every key of the second.
+DEAF_SECONDS = 0.7
+_HELD_SECONDS = 0.15
 
 
 class Answered(Message):
@@ -37,18 +40,28 @@ class Answered(Message):
 class Prompt(Vertical):
     def __init__(self) -> None:
         super().__init__(classes="prompt")
-        self._shown = float("inf")
+        self._listens_at = float("inf")
+        self._heard_at = 0.0
 
     def on_mount(self) -> None:
-        self.call_after_refresh(self._drawn)  # a busy machine may draw it long after it was made
+        self.call_after_refresh(self.turn_deaf)  # a busy machine may draw it long after it was made
 
-    def _drawn(self) -> None:
-        self._shown = time.monotonic()
+    def turn_deaf(self) -> None:
+        self._heard_at = time.monotonic()
+        self._listens_at = self._heard_at + DEAF_SECONDS
 
     @property
     def deaf(self) -> bool:
-        """A key meant for the screen before must not answer this one."""
-        return time.monotonic() - self._shown < DEAF_SECONDS
+        return time.monotonic() < self._listens_at
+
+    def listens(self) -> bool:
+        """Whether an Enter that has come just now counts: one meant for the screen before must not answer this one."""
+        if not self.deaf:
+            return True
+        before, self._heard_at = self._heard_at, time.monotonic()
+        if self._heard_at - before < _HELD_SECONDS and self._listens_at != float("inf"):
+            self._listens_at = self._heard_at + DEAF_SECONDS
+        return False
 
 
 class Choices(Prompt):
@@ -102,7 +115,7 @@ class Choices(Prompt):
     @on(OptionList.OptionSelected)
     def _chosen(self, event: OptionList.OptionSelected) -> None:
         event.stop()
-        if self.deaf:
+        if not self.listens():
             return
         option = self.question.step.options[event.option_index]
         if option.waives or option.gives:
@@ -171,12 +184,13 @@ class Confirm(Prompt):
     def _entered(self, event: Input.Submitted) -> None:
         event.stop()
         fits = event.value.strip() == self.asked.phrase
+        self.turn_deaf()  # held down, it would press the button that it has moved to
         self.query_one("#confirm" if fits else "#decline", Button).focus()
 
     @on(Button.Pressed)
     def _pressed(self, event: Button.Pressed) -> None:
         event.stop()
-        if self.deaf:
+        if not self.listens():
             return
         fits = self.query_one(Input).value.strip() == self.asked.phrase
         self.post_message(Answered(event.button.id == "confirm" and fits))
