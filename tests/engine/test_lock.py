@@ -8,9 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from stand import JOB, Stand
 
+from wizard.engine import start, undo
+from wizard.engine.events import Event
 from wizard.engine.lock import Locks, read_lock
+from wizard.engine.operator import Nobody, Prepared
 from wizard.errors import InDoubt, JournalUnwritable, Locked
+from wizard.jobs.registry import load_registry
 
 HOLDER = """
 import sys, time
@@ -104,3 +109,19 @@ def test_runs_that_cannot_be_written_is_exit_code_7(tmp_path: Path) -> None:
     (tmp_path / "runs").write_text("a file where the directory should be")
     with pytest.raises(JournalUnwritable):
         Locks(str(tmp_path / "runs"), "reset-a-20260101T000000-aaaa", ["a"]).take()
+
+
+def test_a_run_of_which_only_the_lock_was_left_is_let_go_and_that_is_told(stand: Stand) -> None:
+    """Killed between its last entry and letting go. Neither way of picking it up may stay silent about it."""
+    registry = load_registry(stand.jobs)
+    told: list[Event] = []
+    operator = Prepared({"place": "leave"}, None, Nobody(told.append))
+    run = start.begin(registry, JOB, "reset", operator).run
+    lock = stand.runs / f"locks/{JOB}.json"
+    for pick_up, kind in ((start.pick_up, "end"), (undo.undo, "undone")):
+        Locks(registry.runs, run, [JOB]).take()
+        lock.write_text(json.dumps({**json.loads(lock.read_text()), "started": "1"}))
+        told.clear()
+        pick_up(registry, run, operator)
+        assert [event["event"] for event in told] == [kind] and not lock.exists()
+        assert kind == "undone" or (told[0]["outcome"] == "aborted" and "only its lock was left" in told[0]["says"])

@@ -10,6 +10,7 @@ from wizard import __version__, durable
 from wizard.catalogue.world import World
 from wizard.engine import runs
 from wizard.engine.dry_run import Planned, load_plan, refuse_if_moved, use_up
+from wizard.engine.events import event
 from wizard.engine.journal import Journal
 from wizard.engine.lock import Locks, raise_held, read_lock, whoami
 from wizard.engine.operator import Operator
@@ -66,7 +67,12 @@ def pick_up(registry: Registry, name: str, operator: Operator, *, patience: floa
     if not state.open:
         if let_go(registry, found.id):
             says = "It had come to its end, and only its lock was left; that is released."
-            return Ending(found.id, state.verdict, state.step, says, state.changed, found.chain.head)
+            ending = Ending(found.id, state.verdict, state.step, says, state.changed, found.chain.head)
+            if state.undone:
+                tell_undone(found, ending.head, operator)
+            else:
+                operator.tell(ending.told())
+            return ending
         raise BadInput(f"{found.id} has ended ({state.verdict}); there is nothing to continue")
     runbook = same_runbook(state)
     world = World(registry, get_job(registry, state.job), found.id, found.place, patience=patience)
@@ -93,6 +99,14 @@ def reopened(run: Run) -> Journal:
     if journal.head != run.chain.head:
         raise InDoubt(f"{run.id} went on while it was being looked at; `runbook audit show {run.id}`, then try again")
     return journal
+
+
+def tell_undone(found: Run, head: str, operator: Operator) -> str:
+    """Of a run that is taken back already, or never changed a thing: that it is so, and what its journal says stays."""
+    entry = next((each for each in reversed(found.chain.entries) if each["kind"] == "undone"), {})
+    rest = {name: list(entry.get(name, ())) for name in ("stays", "left_stopped", "ahead")}
+    operator.tell(event("undone", run=found.id, head=head, **rest))
+    return head
 
 
 def find_begun(registry: Registry, name: str) -> Run:

@@ -14,7 +14,7 @@ from wizard.engine.events import event
 from wizard.engine.journal import Entry, Journal, first_entry
 from wizard.engine.lock import Locks
 from wizard.engine.operator import Operator
-from wizard.engine.start import _who, find_begun, held, let_go, reopened, state_of
+from wizard.engine.start import _who, find_begun, held, let_go, reopened, state_of, tell_undone
 from wizard.engine.state import State
 from wizard.engine.walk import Interrupted, read_manifest
 from wizard.engine.way_back import refuse_if_irreversible, returned, written_again
@@ -31,13 +31,13 @@ def undo(registry: Registry, name: str, operator: Operator) -> str:
     found = find_begun(registry, name)
     state = state_of(found)
     if state.undone:
-        if let_go(registry, found.id):
-            return found.chain.head  # killed when all was done
+        if let_go(registry, found.id):  # killed when all was done
+            return tell_undone(found, found.chain.head, operator)
         raise BadInput(f"{found.id} was undone already; nothing was done")
     if state.purged:
         raise BadInput(f"{found.id} was purged: what it had put aside is deleted, and there is no way back")
     if not state.intents:
-        return _close(registry, found, state)
+        return tell_undone(found, _close(registry, found, state), operator)
     world = World(registry, get_job(registry, state.job), found.id, found.place)
     world.answers, world.memory, world.real = state.answers, state.memory, state.real
     world.say = lambda line: operator.tell(event("progress", run=found.id, line=line))

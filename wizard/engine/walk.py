@@ -20,7 +20,7 @@ from wizard.catalogue.declare import Action
 from wizard.catalogue.effects import Effect, Start, load
 from wizard.catalogue.live.binding import look, plan, understand
 from wizard.catalogue.world import Plan, Seen, World, unknown
-from wizard.engine.events import event
+from wizard.engine.events import Event, event
 from wizard.engine.journal import Entry, Journal
 from wizard.engine.operator import Choice, Confirmation, Operator, Question, fitting
 from wizard.engine.state import State, fold
@@ -67,6 +67,10 @@ class Ending:
         if self.outcome in ("resolved", "chosen"):
             return ExitCode.OK
         return ExitCode.VERIFICATION_FAILED if self.changed else ExitCode.STOPPED
+
+    def told(self) -> Event:
+        return event("end", run=self.run, outcome=self.outcome, says=self.says, changed=self.changed, head=self.head,
+                     exit_code=int(self.exit_code), path=self.path)  # fmt: skip
 
 
 class Walk:
@@ -423,8 +427,7 @@ class Walk:
         self.record("end", step=step.name, outcome=step.outcome, path=step.path, says=step.words.say or outcome.says)
         ending = Ending(self.world.run, step.outcome, step.name, step.words.say or outcome.says, self.state.changed,
                         self.journal.head, step.path)  # fmt: skip
-        self.tell("end", outcome=ending.outcome, says=ending.says, changed=ending.changed, head=ending.head,
-                  exit_code=int(ending.exit_code), path=ending.path)  # fmt: skip
+        self.operator.tell(ending.told())
         return ending
 
     def _seen_to_hold(self, fact: str, step: str) -> bool:
