@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
+from wizard.diagnosis.packed import blocks_of
 from wizard.diagnosis.signatures import SIGNATURES, Signature
 from wizard.secrets import mask
 
@@ -24,6 +25,12 @@ SHOWN = 300
 CHAIN = 64
 
 _ANSI = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]")
+# What carries a log puts before each of its lines: a container runtime, kubectl, docker compose, syslog, Airflow, CI.
+_SHIPPED = re.compile(
+    rb"(?:\[(?:pod|container)/[^\]\s]+\] |\d{4}-\d\d-\d\dT[\d:.,]+(?:Z|[+-]\d\d:?\d\d) (?:(?:stdout|stderr) [FP] )?"
+    rb"|[\w.-]+ *\| |(?:<\d+>)?[A-Z][a-z]{2} [ \d]\d [\d:]{8} \S+ [\w./-]+(?:\[\d+\])?: "
+    rb"|\[[\d-]+[ ,T][^\]]*\] \{[^}]*\} [A-Z]+ - )+"
+)
 _SHAPES = rb"(?:Exception|Error)(?=[:\r\n\"\\]|\Z)|Caused by: |Suppressed: |terminated with (?:error|exception)"
 _QUERY = re.compile(rb"\[id = ([0-9a-f-]{36}), runId = ([0-9a-f-]{36})\]")
 _TERMINATED = re.compile(rb"\] terminated with (?:error|exception)")
@@ -99,8 +106,7 @@ def _blocks(source: BinaryIO | bytes | str | Iterable[bytes | str]) -> Iterator[
         for at in range(0, len(source), BLOCK):
             yield source[at : at + BLOCK]
     elif hasattr(source, "read"):
-        while block := source.read(BLOCK):
-            yield block
+        yield from blocks_of(cast("BinaryIO", source), BLOCK)
     else:
         for line in source:
             data = line.encode(errors="replace") if isinstance(line, str) else line
@@ -249,6 +255,8 @@ class _Scan:
     def _line(self, number: int, line: bytes) -> None:
         if b"\x1b" in line:
             line = _ANSI.sub(b"", line)
+        if shipped := _SHIPPED.match(line):
+            line = line[shipped.end() :]
         if line.startswith(b"{") and (unfolded := _unfold(line)):
             for part in unfolded:
                 self._plain(number, part)
@@ -334,7 +342,7 @@ def _unfold(line: bytes) -> list[bytes]:
         return []
     thrown = record.get("exception")
     text = next((record[key] for key in ("msg", "message", "log") if isinstance(record.get(key), str)), "")
-    parts = [f"{record.get('level', '')} {record.get('logger', '')}: {text}"]
+    parts = [f"{record['level']} {record.get('logger', '')}: {text}" if "level" in record else text]
     if isinstance(thrown, dict):
         parts.append(f"{thrown.get('class', '')}: {thrown.get('msg', '')}")
     elif isinstance(thrown, str):

@@ -138,8 +138,8 @@ CATALOGUE: dict[str, Kind] = {
     ),
     "STATE_ABSENT": Kind(
         "warning",
-        "The watermark has moved, and no state is there. If the job keeps state, it is lost: Spark 4.2 refuses to start "
-        "(STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY), earlier ones begin with none.",
+        "The watermark has moved, and no state is there. If the job keeps state, it is lost and Spark fails: 4.2 with "
+        "STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY, earlier ones on the first state file that does not exist.",
         "Restore state/, or reset; a job that has a watermark and keeps no state can be started as it is.",
     ),
     "STATE_STALE": Kind(
