@@ -115,6 +115,15 @@ def test_a_file_of_a_shipped_name_extends_the_shipped_one_and_is_found_before_it
     assert "ticket" in proved(own).steps
 
 
+def test_a_runbook_that_calls_itself_otherwise_is_not_walked(elsewhere: Path) -> None:
+    """Its journal would have the id, under which the run could not be picked up, or another runbook would be found."""
+    own = elsewhere / "runbooks" / "reset.yaml"
+    own.write_text(EXAMPLE.read_text("utf-8"))
+    with pytest.raises(BadInput, match="RB006 the file is found as 'reset' and calls itself 'reset-with-ticket'"):
+        proved(find("reset"))
+    assert [problem.severity for problem in lint_runbook(own)] == ["error"]
+
+
 def test_runbooks_that_extend_each_other_are_refused(elsewhere: Path) -> None:
     for name, base in (("one", "two"), ("two", "one")):
         text = extension("  - {before: delete, steps: {x: {end: aborted}}}\n", name).replace("reset", base)

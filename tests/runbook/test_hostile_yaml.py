@@ -102,7 +102,7 @@ HOSTILE = {
     "490 actions that nothing allows": (never_allowed(490), "RB201", ":5:3"),
     "a line break in a name": (one_step("{end: hand_over}").replace("a: {", '"a\\n": {'), "RB002", ":4:1"),
     "words that clear the screen": (one_step('{end: hand_over, say: "\\e[2J"}'), "RB002", ":5:23"),
-    "words that read backwards": X,
+    "words that read backwards": (one_step("{end: hand_over, say: 'a\u202eb'}"), "RB002", ":5:23"),
     "a waiver of a space": (waived_with("' '"), "RB002", ":5:"),
     "a waiver that cannot be typed": (waived_with("'two  spaces'"), "RB002", ":5:"),
     "a loop of 490 steps": (cycle(490), "RB104", ":5:3"),

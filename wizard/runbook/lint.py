@@ -21,7 +21,7 @@ CODES = {
     "RB003": "names something that the catalogue does not have",
     "RB004": "an action is verified by a fact that does not show it was done",
     "RB005": "waives or attests a fact that only a probe may establish",
-    "RB006": "file name and id differ, so the runbook is not found by its id",
+    "RB006": "file name and id differ, so a run of it could not be picked up",
     "RB101": "goes to a step that does not exist",
     "RB102": "a step that no path reaches",
     "RB103": "a step from which no end can be reached",
@@ -44,13 +44,18 @@ def lint_files(paths: Sequence[str | Path], config: Sequence[str | Path] = ()) -
 
 
 def lint_runbook(path: str | Path, config: Sequence[str | Path] = ()) -> list[Problem]:
+    return _looked_at(path, config)[1]
+
+
+def _looked_at(path: str | Path, config: Sequence[str | Path]) -> tuple[Runbook | None, list[Problem]]:
     reading = read_file(path, library(config))
     problems = linted(reading)
     runbook = reading.runbook
     if runbook is not None and runbook.id != Path(path).stem:
+        # The journal has the id, and whoever picks the run up looks for a file of that name.
         what = f"the file is found as {Path(path).stem!r} and calls itself {runbook.id!r}; rename one"
-        problems.append(Problem("RB006", "warning", what, f"{path}:1:1"))
-    return problems
+        problems.append(Problem("RB006", "error", what, f"{path}:1:1"))
+    return runbook, problems
 
 
 def lint_text(text: str | bytes, name: str) -> list[Problem]:
@@ -59,14 +64,14 @@ def lint_text(text: str | bytes, name: str) -> list[Problem]:
 
 def proved(path: str | Path, config: Sequence[str | Path] = ()) -> Runbook:
     """The runbook, proved; or BadInput with the first thing that is wrong. What the engine walks comes from here."""
-    reading = read_file(path, library(config))
-    errors = [problem for problem in linted(reading) if problem.severity == "error"]
+    runbook, problems = _looked_at(path, config)
+    errors = [problem for problem in problems if problem.severity == "error"]
     if errors:
         more = f" (and {len(errors) - 1} more: runbook lint {path})" if len(errors) > 1 else ""
         first = errors[0]
         raise BadInput(f"{first.where}: {first.code} {first.message.splitlines()[0]}{more}")
-    assert reading.runbook is not None
-    return reading.runbook
+    assert runbook is not None
+    return runbook
 
 
 def linted(reading: Reading, catalogue: Catalogue = CATALOGUE) -> list[Problem]:
