@@ -6,7 +6,7 @@ What comes back is plain data, and little of it: of a checkpoint of 50,000 files
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from wizard.errors import RunbookError
@@ -178,6 +178,7 @@ class Told:
     parts: tuple[Part, ...]
     sound: bool
     text: tuple[str, ...]
+    waits: bool  # to be picked up
 
 
 def look_at_runs(registry: Registry) -> list[Summary]:
@@ -192,12 +193,15 @@ def told(registry: Registry, run: str) -> Told:
     from wizard.audit.telling import facts, lines, story
     from wizard.audit.verifying import verify
     from wizard.engine.runs import find_run
+    from wizard.engine.state import fold
     from wizard.text import Paint
 
     found = find_run(registry.runs, run)
     summary, result = summary_of(registry.runs, found), verify(found)
     text = tuple(lines(found, summary, result, Paint(io.StringIO())))
-    return Told(tuple(facts(found, summary, result)), tuple(story(found)), result.sound, text)
+    state = fold(found.chain.entries)
+    waits = result.sound and state.open and not state.undoing and summary.verdict != "under way"
+    return Told(tuple(facts(found, summary, result)), tuple(story(found)), result.sound, text, waits)
 
 
 def exported(registry: Registry, run: str, directory: str) -> str:
@@ -214,25 +218,37 @@ def exported(registry: Registry, run: str, directory: str) -> str:
     return str(path)
 
 
-def look_at_kept(registry: Registry) -> dict[str, tuple[str, str]]:
-    """For each job with runs: what is in quarantine, and the run that waits to be picked up, if one does."""
+@dataclass(frozen=True)
+class Kept:
+    """What the runs of a job have left: the size of its quarantine, and a run that is not at its end."""
+
+    held: str = ""
+    run: str = ""
+    says: str = ""
+
+
+def look_at_kept(registry: Registry) -> dict[str, Kept]:
+    """For each job with runs."""
+    from wizard.audit.listing import summary_of
     from wizard.engine import runs
     from wizard.engine.start import state_of
     from wizard.engine.undo import NOTHING_KEPT, kept_of_all
 
     amounts = kept_of_all(registry)
-    found: dict[str, tuple[str, str]] = {}
+    found: dict[str, Kept] = {}
     for run in runs.all_runs(registry.runs):
         if not run.chain.entries or run.chain.bad is not None:
             continue
         state = state_of(run)
-        held, waiting = found.get(state.job, ("", ""))
-        if not held and state.intents:
-            amount = amounts.get(state.job, NOTHING_KEPT)
-            held = size(int(amount["bytes"])) if amount["files"] else "–"
-        if state.open and state.changed and state.mode == "live":
-            waiting = run.id
-        found[state.job] = (held, waiting)
+        amount = amounts.get(state.job, NOTHING_KEPT)
+        held = (size(int(amount["bytes"])) if amount["files"] else "–") if state.intents else ""
+        before = found.get(state.job, Kept())
+        found[state.job] = replace(before, held=before.held or held)
+        if state.mode == "live" and state.open and (state.changed or state.undoing):
+            says = f"a run waits: runbook {'undo' if state.undoing else 'continue'} {run.id}"
+            if summary_of(registry.runs, run).verdict == "under way":
+                says = f"{run.id} is under way"
+            found[state.job] = replace(found[state.job], run=run.id, says=says)
     return found
 
 

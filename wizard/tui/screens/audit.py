@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -12,6 +13,7 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.widgets import DataTable, OptionList, Static
 from textual.widgets.option_list import Option
 
+from wizard.text import printable
 from wizard.tui.background import Looked
 from wizard.tui.looks import Told, exported, look_at_runs, told
 from wizard.tui.screens.page import ListPage, Page
@@ -54,7 +56,7 @@ class AuditScreen(ListPage):
 
     def on_mount(self) -> None:
         self.set_up()
-        self.query_one(Banner).show("look", "audit: all runs")
+        self.query_one(Banner).show("look", "audit")
 
     def on_screen_resume(self) -> None:
         self.action_refresh()
@@ -88,7 +90,9 @@ class AuditScreen(ListPage):
             if run.mode != "live":
                 cells[2] += f" ({run.mode})"
             if all(word in " ".join([*cells, run.run]).lower() for word in words):
-                table.add_row(*cells, key=run.run)
+                table.add_row(*(Text(printable(cell)) for cell in cells), key=run.run)
+        told = f"{table.row_count} of {len(self.runs)} runs" if words else f"all {len(self.runs)} runs"
+        self.query_one(Banner).show("look", "audit", told)
         self._draw_about()
 
     @on(DataTable.RowHighlighted)
@@ -156,12 +160,13 @@ class RunScreen(Page):
         if isinstance(message.found, Exception):
             self.query_one("#facts", Static).update(says(("✗ ", "bold $text-error"), str(message.found)))
         elif message.what == "exported":
-            self.notify(f"written: {message.found}")
+            self.notify(f"written: {message.found}", markup=False)
         else:
             self._show(message.found)
 
     def _show(self, found: Told) -> None:
         self.told = found
+        self.refresh_bindings()
         mark = ("✓ ", "bold $text-success") if found.sound else ("✗ ", "bold $text-error")
         rows: list[Any] = []
         for what, text in found.facts:
@@ -190,8 +195,20 @@ class RunScreen(Page):
         self.query_one("#details Static", Static).update(lines(rows))
         self.query_one("#details").scroll_home(animate=False)
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only a run that waits can be continued."""
+        if action == "pick_up":
+            return self.told is not None and self.told.waits
+        return super().check_action(action, parameters)
+
     def action_pick_up(self) -> None:
-        self.app.push_screen(self.runbook_app.pick_up_of(self.run))
+        from wizard.tui.screens.take_back import GoOnDialog
+
+        self.app.push_screen(GoOnDialog(self.run), self._go_on)
+
+    def _go_on(self, sure: bool | None) -> None:
+        if sure:
+            self.app.push_screen(self.runbook_app.pick_up_of(self.run))
 
     def action_undo(self) -> None:
         from wizard.tui.screens.take_back import TakeBackDialog

@@ -12,7 +12,7 @@ from textual.widgets import DataTable, Static
 
 from wizard.text import ago
 from wizard.tui.background import Looked
-from wizard.tui.looks import JobLook, look_at_job, look_at_kept, read_registry
+from wizard.tui.looks import JobLook, Kept, look_at_job, look_at_kept, read_registry
 from wizard.tui.screens.page import ListPage
 from wizard.tui.widgets.banner import Banner
 from wizard.tui.words import lines, says
@@ -36,7 +36,8 @@ class FleetScreen(ListPage):
     def __init__(self) -> None:
         super().__init__()
         self.jobs: dict[str, JobLook] = {}
-        self.kept: dict[str, tuple[str, str]] = {}
+        self.kept: dict[str, Kept] | None = None  # None as long as the runs could not be read
+        self.unread_runs = ""
         self.sort_by = _SORTS[0]
         self.unreadable = ""  # what is wrong with the registry since it was last read
         self._fresh: set[str] = set()
@@ -88,9 +89,9 @@ class FleetScreen(ListPage):
             self._read(message.found)
             return
         if kind == "kept":
-            if isinstance(message.found, dict):
-                self.kept = message.found
-                self._fresh |= set(self.kept)
+            self.kept = message.found if isinstance(message.found, dict) else None
+            self.unread_runs = str(message.found) if self.kept is None else ""
+            self._fresh |= set(self.jobs)
             return
         found = message.found
         self.jobs[name] = JobLook(name, error=str(found)) if isinstance(found, Exception) else found
@@ -142,7 +143,7 @@ class FleetScreen(ListPage):
         if self.sort_by == "lag":
             return (0, -(look.lag if look.lag is not None else -1), 0, name)
         errors, warnings = look.counts
-        waits = bool(self.kept.get(name, ("", ""))[1])
+        waits = bool(self._kept(name).run)
         return (0, -errors - 100 * waits, -warnings - (look.state != "running"), name)
 
     def fill(self) -> None:
@@ -173,23 +174,25 @@ class FleetScreen(ListPage):
         self._draw_about()
         self._draw_banner()
 
+    def _kept(self, name: str) -> Kept:
+        return (self.kept or {}).get(name, Kept())
+
     def _cells(self, name: str) -> list[Any]:
-        look = self.jobs.get(name)
-        held, waiting = self.kept.get(name, ("", ""))
+        look, kept = self.jobs.get(name), self._kept(name)
         if look is None:
-            return [name, "…", "", "", "", "", held]
+            return [name, "…", "", "", "", "", kept.held]
         errors, warnings = look.counts
         state = f"{_MARKS[look.state]} {look.state}"
         parts = [f"✗ {errors}"] * bool(errors) + [f"! {warnings}"] * bool(warnings)
         batch = "–" if look.last_batch is None else str(look.last_batch)
         return [
-            f"{'! ' if waiting else ''}{name}",
+            f"{'! ' if kept.run else ''}{name}",
             state,
             batch,
             ago(look.planned_at_ms).removesuffix(" ago"),
             "–" if look.lag is None else f"{look.lag}",
             " ".join(parts) or "✓",
-            held or "–",
+            kept.held or ("–" if self.kept is not None else "?"),
         ]
 
     @on(DataTable.RowHighlighted)
@@ -207,10 +210,11 @@ class FleetScreen(ListPage):
         look = self.jobs.get(name)
         if look is None:
             return [says((name, "bold"), "  being looked at …")]
-        _, waiting = self.kept.get(name, ("", ""))
         told = [says((name, "bold"), f"  {look.line()}")]
-        if waiting:
-            told.append(says(("! ", "bold"), f"a run waits: runbook continue {waiting}"))
+        if says_kept := self._kept(name).says:
+            told.append(says(("! ", "bold"), says_kept))
+        if self.unread_runs:
+            told.append(says(("? ", "bold $text-warning"), f"what runs have left is not known: {self.unread_runs}"))
         told += [says(("✗ ", "bold $text-error"), each.message) for each in look.errors[:2]]
         return told
 

@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.widgets import Static
 
 from wizard.tui.background import Looked
-from wizard.tui.looks import JobLook, Place, look_at_job
+from wizard.tui.looks import JobLook, Kept, Place, look_at_job, look_at_kept
 from wizard.tui.screens.page import Page
 from wizard.tui.widgets.banner import Banner
 from wizard.tui.widgets.keys import Keys
@@ -63,6 +63,13 @@ class JobScreen(Page):
         Binding("3", "path('backfill')", "Backfill", id="job.backfill", show=False, tooltip="Choose backfill"),
         Binding("4", "path('reset')", "Reset", id="job.reset", show=False, tooltip="Choose reset"),
         Binding("x", "explain", "Explain", id="job.explain", tooltip="Paste a stack trace: what it means"),
+        Binding(
+            "c",
+            "waiting",
+            "Open the run",
+            id="job.waiting",
+            tooltip="Open the run that waits: continue it or take it back",
+        ),
         Binding("r", "refresh", "Look again", id="job.refresh", show=False, tooltip="Look again now"),
         Binding("a", "audit", "Audit", id="job.audit", tooltip="The runs of this job"),
         Binding("y", "copy", "Copy", id="job.copy", tooltip="Copy the diagnosis as text"),
@@ -73,6 +80,7 @@ class JobScreen(Page):
         super().__init__()
         self.job, self.seen = name, seen
         self.pasted = ""
+        self.kept = Kept()
         self._asked = False
 
     def compose(self) -> ComposeResult:
@@ -106,12 +114,21 @@ class JobScreen(Page):
         if not self._asked:
             self._asked = True
             self.look("job", look_at_job, self.job, self.pasted)
+            self.look("kept", look_at_kept)
 
     @on(Looked)
     def _looked(self, message: Looked) -> None:
         message.stop()
-        self._asked = False
         found = message.found
+        if message.what == "kept":
+            if isinstance(found, Exception):
+                self.kept = Kept(says=f"what runs have left is not known: {found}")
+            else:
+                self.kept = found.get(self.job, Kept())
+            self.refresh_bindings()
+            self._draw()
+            return
+        self._asked = False
         self.seen = JobLook(self.job, error=str(found)) if isinstance(found, Exception) else found
         self._draw()
 
@@ -120,14 +137,18 @@ class JobScreen(Page):
     def _draw(self) -> None:
         seen = self.seen
         summary = self.query_one("#summary", Static)
+        waits = [says(("! ", "bold $text-warning"), self.kept.says)] if self.kept.says else []
+        # What was seen before says nothing any more: a path that was safe then must not be read as safe now.
+        for part in ("#cards", "#panels"):
+            self.query_one(part).display = seen is not None and not seen.error
         if seen is None:
-            summary.update(says("being looked at …"))
+            summary.update(lines([says("being looked at …"), *waits]))
             return
         if seen.error:
-            summary.update(says(("✗ ", "bold $text-error"), seen.error))
+            summary.update(lines([says(("✗ ", "bold $text-error"), seen.error), *waits]))
             return
         mark, style = ("✗", "bold $text-error") if seen.errors else ("✓", "bold $text-success")
-        summary.update(lines([says((f"{mark} ", style), (seen.summary, "bold")), says((f"now  {seen.state}: {seen.state_says}", "dim"))]))  # fmt: skip
+        summary.update(lines([says((f"{mark} ", style), (seen.summary, "bold")), says((f"now  {seen.state}: {seen.state_says}", "dim")), *waits]))  # fmt: skip
         for path in PATHS:
             self.query_one(f"#card-{path}", Card).show(seen.paths[path])
         self.query_one("#findings", Static).update(self._findings(seen))
@@ -160,6 +181,14 @@ class JobScreen(Page):
 
     # --- keys
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return bool(self.kept.run) if action == "waiting" else super().check_action(action, parameters)
+
+    def action_waiting(self) -> None:
+        from wizard.tui.screens.audit import RunScreen
+
+        self.app.push_screen(RunScreen(self.kept.run))
+
     @on(Card.Chosen)
     def _card(self, event: Card.Chosen) -> None:
         event.stop()
@@ -178,12 +207,12 @@ class JobScreen(Page):
     def action_explain(self) -> None:
         from wizard.tui.screens.explain import ExplainDialog
 
-        self.app.push_screen(ExplainDialog(), self._explained)
+        self.app.push_screen(ExplainDialog(self.pasted), self._explained)
 
     def _explained(self, pasted: str | None) -> None:
-        if pasted:
-            self.pasted = pasted
-            self.action_refresh()
+        """An emptied field takes back what was pasted before."""
+        self.pasted = pasted or ""
+        self.action_refresh()
 
     def action_audit(self) -> None:
         from wizard.tui.screens.audit import AuditScreen
