@@ -91,6 +91,15 @@ def second_source(checkpoint: Path) -> None:
     write("offsets/13", text + b"\n" + text.splitlines()[-1])(checkpoint)
 
 
+def partitions(batch: int, count: int) -> Damage:
+    def damage(checkpoint: Path) -> None:
+        text = (checkpoint / f"offsets/{batch}").read_text()
+        new = text.replace('shuffle.partitions":"2"', f'shuffle.partitions":"{count}"')
+        write(f"offsets/{batch}", new.encode())(checkpoint)
+
+    return damage
+
+
 def last_sst(checkpoint: Path) -> None:
     """Every table file of one partition: whichever the newest zip names is among them."""
     shutil.rmtree(checkpoint / "state/0/0/SSTs")
@@ -209,6 +218,9 @@ CASES = [
     Case("an operator missing", "spark-4.2-join", lambda checkpoint: (checkpoint / "state/0").rename(checkpoint / "state/1"),
          "refused", 5, "CANNOT_LOAD_STATE_STORE", proved=False),
     Case("table file missing", ROCKSDB, last_sst, "refused", 19, "CANNOT_LOAD_STATE_STORE.UNCATEGORIZED"),
+    Case("more partitions pinned by hand than there are", WINDOWS, partitions(18, 5), "refused", 19, "CANNOT_LOAD_STATE_STORE"),
+    Case("a repartition that was not finished", WINDOWS, all_of(partitions(18, 5), lose("commits/18")), "refused", 18,
+         "STREAMING_UNFINISHED_REPARTITION_DETECTED"),
     Case("state whole", WINDOWS, lambda _: None, "next", 19),
     Case("nothing at all", ROWS, lose(""), "fresh", 0, proved=False),
     Case("3.5: metadata missing", "spark-3.5-stateless-file", lose("metadata"), "next", 14, proved=False, spark="3.5"),

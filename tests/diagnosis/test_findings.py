@@ -154,6 +154,15 @@ CASES = [
         edit("offsets/18", '"spark.sql.shuffle.partitions":"2"', '"spark.sql.shuffle.partitions":"5"'),
         "spark.sql.shuffle.partitions went from 2 to 5 at batch 18",
     ),
+    Case(
+        "REPARTITION_UNFINISHED",
+        WINDOWS,
+        all_of(
+            edit("offsets/18", '"spark.sql.shuffle.partitions":"2"', '"spark.sql.shuffle.partitions":"5"'),
+            lose("commits/18"),
+        ),
+        "batch 18 repartitions the state and has no commit",
+    ),
     Case("SINK_UNKNOWN_KIND", ROWS, nothing, "no reader for a sink of kind jdbc", {"sink_format": "jdbc"}),
     Case("SINK_UNREADABLE", DELTA, write("../sink/_delta_log/00000000000000000002.json", b"{"), "cannot be read"),
     Case("SINK_LOG_UNREADABLE", ROWS, write(f"{SINK_LOG}/12", b"v1\n{"), "the sink's log cannot be parsed"),

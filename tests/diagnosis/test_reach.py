@@ -61,7 +61,12 @@ def unread(batch: int) -> Damage:
         ("spark-3.5-window-hdfs", lose("state/0/1"), None, "operator 0 has 1 of its 2 partitions"),
         (
             WINDOWS,
-            edit("offsets/18", '"spark.sql.shuffle.partitions":"2"', '"spark.sql.shuffle.partitions":"5"'),
+            all_of(
+                *(
+                    edit(f"offsets/{batch}", 'shuffle.partitions":"2"', 'shuffle.partitions":"5"')
+                    for batch in (15, 16, 17)
+                )
+            ),
             18,
             "repartitioned after batch 17",
         ),

@@ -1,7 +1,8 @@
 """The stateful operators of a query, and the stores each of them should have: what is not there must be missed.
 
-Spark 4 declares an operator's stores and partitions. Before that they are what the directories, the pinned
-`spark.sql.shuffle.partitions` and the schema of the keys say: a global aggregation or limit keeps partition 0 alone.
+Spark 4 declares an operator's stores and, for all of them alike, the session's partitions. What is needed is what the
+pinned `spark.sql.shuffle.partitions` and the schema of the keys say: an operator without keys (a global aggregation, a
+limit) keeps partition 0 alone. Before Spark 4 the stores are told by the directories.
 """
 
 from __future__ import annotations
@@ -20,17 +21,20 @@ _NOT_STORES = ("SSTs", "logs", "_metadata", "_stateSchema")
 _JOIN_STORES = (
     "left-keyToNumValues", "left-keyWithIndexToValue", "right-keyToNumValues", "right-keyWithIndexToValue",
 )  # fmt: skip
+_MAY_KEEP_ONE = ("globalLimit", "sessionWindowStateStoreSave")  # whatever they declare, and with any schema
 _MOST_OPERATORS = 1000  # a directory with a larger number is of no query
 
 
 @dataclass(frozen=True)
 class Operator:
-    """`on_disk` is how many of its `partitions` are there. `name` is told by metadata or, for joins, by the stores."""
+    """`partitions` is what Spark declared, `needed` what the next batch loads, and `on_disk` how many of those are there.
+    `name` is told by metadata or, for joins, by the stores."""
 
     id: int
     name: str | None
     stores: tuple[str, ...]
     partitions: int
+    needed: int
     on_disk: int
     inferred: bool = False
 
@@ -40,11 +44,11 @@ def read_operators(
 ) -> tuple[tuple[Operator, ...], tuple[int, ...], tuple[Unreadable, ...]]:
     """The operators, the batches that runs began with where metadata tells them, and what could not be read."""
     state = tree.get("state")
-    keyed = {schema.path.split("/")[1] for schema in schemas if _has_key(schema)}
+    keyed = {schema.path.split("/")[1]: key for schema in schemas if (key := _has_key(schema)) is not None}
     there = {op: name for name in (state.dirs if state else ()) if (op := batch_id(name)) is not None}
     # Spark numbers them from 0: one that is not there among others is lost.
     lost = set(range(min(max(there, default=0), _MOST_OPERATORS))) - there.keys()
-    operators = [Operator(op, None, (), pinned or 1, 0, inferred=True) for op in lost]
+    operators = [Operator(op, None, (), pinned or 1, pinned or 1, 0, inferred=True) for op in lost]
     run_starts: set[int] = set()
     damaged: list[Unreadable] = []
     for op, name in there.items():
@@ -56,17 +60,22 @@ def read_operators(
         on_disk = _partitions(tree, name)
         stores = sorted({each for p in on_disk.values() for each in _stores_in(tree, f"state/{name}/{p}")})
         if isinstance(declared, OperatorMetadata):
-            # A global limit declares the session's partitions and has one.
             count = max((each.partitions or 0 for each in declared.stores), default=0) or len(on_disk)
+            needed = pinned or count  # a repartition changes the conf
+            label: str | None = declared.name
             told = tuple(each.name for each in declared.stores) or tuple(stores)
-            operators.append(Operator(op, declared.name, told, count, _within(on_disk, count)))
+            one_will_do = declared.name in _MAY_KEEP_ONE or keyed.get(name) is False
         else:
             join = any(each.startswith(("left-", "right-")) for each in stores)
-            only_first = on_disk.keys() == {0} and not join and name not in keyed
-            count = 1 if only_first else max(pinned or 0, max(on_disk, default=0) + 1)
-            told = _JOIN_STORES if join and set(stores) <= set(_JOIN_STORES) else tuple(stores)
             label = "symmetricHashJoin" if join else None
-            operators.append(Operator(op, label, told, count, _within(on_disk, count), inferred=True))
+            told = _JOIN_STORES if join and set(stores) <= set(_JOIN_STORES) else tuple(stores)
+            one_will_do = not join and not keyed.get(name)
+            needed = max(pinned or 0, max(on_disk, default=0) + 1)
+            count = needed if not one_will_do or on_disk.keys() != {0} else 1
+        if one_will_do and on_disk.keys() == {0}:
+            needed = 1
+        inferred = not isinstance(declared, OperatorMetadata)
+        operators.append(Operator(op, label, told, count, needed, _within(on_disk, needed), inferred))
     return tuple(sorted(operators, key=lambda each: each.id)), tuple(sorted(run_starts)), tuple(damaged)
 
 
@@ -75,7 +84,7 @@ def read_state(tree: Mapping[str, Listing], operators: Iterable[Operator], commi
     stores: list[StoreFiles] = []
     for operator in operators:
         for partition, directory in sorted(_partitions(tree, str(operator.id)).items()):
-            if partition >= operator.partitions:
+            if partition >= operator.needed:
                 continue  # left by a repartition to fewer: no batch loads it
             place = f"state/{operator.id}/{directory}"
             for index, name in enumerate(operator.stores):
@@ -114,10 +123,10 @@ def _stores_in(tree: Mapping[str, Listing], partition: str) -> list[str]:
     return [name for name in listing.dirs if name not in _NOT_STORES] or ["default"]
 
 
-def _has_key(schema: StateSchema) -> bool:
+def _has_key(schema: StateSchema) -> bool | None:
     """A global aggregation has a key of no columns, a global limit one of no type."""
     try:
         fields = json.loads(schema.columns[0][1])["fields"]
         return any(field["type"] not in ("null", "void") for field in fields)
     except (ValueError, LookupError, TypeError, RecursionError):
-        return False
+        return None

@@ -10,7 +10,7 @@ from wizard.checkpoint.logfile import Unreadable
 from wizard.checkpoint.offsets import OffsetEntry, log_offset
 from wizard.checkpoint.reader import PARTITIONS, Checkpoint
 from wizard.diagnosis.findings import Finding, finding
-from wizard.diagnosis.restart import Restart, leftovers, short_of_partitions
+from wizard.diagnosis.restart import Restart, leftovers, repartition_to_finish, short_of_partitions
 from wizard.text import batches, is_are, plural, some
 
 
@@ -171,8 +171,9 @@ def _state(checkpoint: Checkpoint, restart: Restart) -> Iterator[Finding]:
             f"state version {needed} cannot be loaded in {directory}",
             lost if isinstance(lost, str) else some(lost),
         )
-    for op in short_of_partitions(checkpoint) if needed else ():  # batch 0 loads none, and makes them all
-        yield finding("STATE_BROKEN", f"operator {op.id} lacks partitions", f"{op.on_disk} of {op.partitions} on disk")
+    # Batch 0 loads none and makes them all; a repartition has still to make them.
+    for op in short_of_partitions(checkpoint) if needed and not repartition_to_finish(checkpoint) else ():
+        yield finding("STATE_BROKEN", f"operator {op.id} lacks partitions", f"{op.on_disk} of {op.needed} on disk")
     stale = sorted(
         {v for files in checkpoint.state.stores for kind in files.files.values() for v in kind if v > planned + 1}
     )
@@ -199,6 +200,9 @@ def _sources(checkpoint: Checkpoint) -> Iterator[Finding]:
                 f"{PARTITIONS} went from {old} to {new} at batch {after.batch}",
                 f"offsets/{after.batch}",
             )
+    if repartition_to_finish(checkpoint):
+        said = f"batch {checkpoint.planned} repartitions the state and has no commit"
+        yield finding("REPARTITION_UNFINISHED", said, f"offsets/{checkpoint.planned}: {PARTITIONS}")
     for source in checkpoint.sources:
         log = checkpoint.source_logs.get(source.id)
         if log is None or source.kind != "file":

@@ -233,6 +233,12 @@ CATALOGUE: dict[str, Kind] = {
         "The number of state partitions changed between two batches: an offline repartition. A replay cannot go back across it.",
         "None.",
     ),
+    "REPARTITION_UNFINISHED": Kind(
+        "error",
+        "An offline repartition of the state died midway: Spark 4.2 and later refuse to start "
+        "(STREAMING_UNFINISHED_REPARTITION_DETECTED), earlier ones fail on the partitions that are not there.",
+        "Run the repartition again to its end; then resume. A replay cannot go back across it.",
+    ),
     "SINK_UNREADABLE": Kind(
         "error",
         "The sink could not be looked at, so nothing is known of it.",

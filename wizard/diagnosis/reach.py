@@ -46,7 +46,7 @@ def reach(
     if checkpoint.async_progress:
         return Reach(None, "async progress tracking logs only some batches")
     if short := short_of_partitions(checkpoint):
-        return Reach(None, f"operator {short[0].id} has {short[0].on_disk} of its {short[0].partitions} partitions")
+        return Reach(None, f"operator {short[0].id} has {short[0].on_disk} of its {short[0].needed} partitions")
     earliest: int | None = None
     why = ""
     for batch in range(planned, min(checkpoint.offset_names.ids) - 1, -1):

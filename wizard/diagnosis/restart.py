@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from wizard.checkpoint.logfile import Unreadable
 from wizard.checkpoint.offsets import OffsetEntry, log_offset
-from wizard.checkpoint.reader import Checkpoint
+from wizard.checkpoint.reader import PARTITIONS, Checkpoint
 from wizard.checkpoint.stateful import Operator
 from wizard.diagnosis.spark_version import SparkVersion, too_old
 from wizard.text import batches, is_are
@@ -57,6 +57,8 @@ def predict(checkpoint: Checkpoint, version: SparkVersion) -> Restart:
     refusal = _logs(checkpoint, planned)
     if refusal is not None:
         return refusal
+    if repartition_to_finish(checkpoint):
+        return _unfinished(planned, version)
     again = committed != planned
     batch = planned if again else planned + 1
     refusal = _source_log(checkpoint) or _state(checkpoint, batch)
@@ -75,6 +77,13 @@ def predict(checkpoint: Checkpoint, version: SparkVersion) -> Restart:
     if lost:
         says += f", and only that one: {batches(lost)} {is_are(len(lost))} planned, not committed, and skipped"
     return Restart("rerun", batch, says + set_as_it_was, loads_state=batch)
+
+
+def _unfinished(planned: int, version: SparkVersion) -> Restart:
+    error = "[STREAMING_UNFINISHED_REPARTITION_DETECTED]"
+    if version.at_least(4, 2) is not True:
+        error += ", or before 4.2 [CANNOT_LOAD_STATE_STORE]"
+    return _refused(f"batch {planned} is a repartition of the state that was not finished", error, planned)
 
 
 def _format_2(checkpoint: Checkpoint, version: SparkVersion) -> str:
@@ -272,11 +281,21 @@ def _state(checkpoint: Checkpoint, batch: int) -> Restart | None:
         )
     if batch and (short := short_of_partitions(checkpoint)):
         op = short[0]
-        says = f"operator {op.id} has {op.on_disk} of its {op.partitions} partitions"
+        says = f"operator {op.id} has {op.on_disk} of its {op.needed} partitions"
         return _refused(says, "[CANNOT_LOAD_STATE_STORE]", batch)
     return None
 
 
 def short_of_partitions(checkpoint: Checkpoint) -> list[Operator]:
-    """Operators with fewer partitions on disk than they declare. A global limit declares the session's and has one."""
-    return [op for op in checkpoint.operators if op.on_disk < op.partitions and op.name != "globalLimit"]
+    """Operators with fewer partitions on disk than the next batch loads."""
+    return [op for op in checkpoint.operators if op.on_disk < op.needed]
+
+
+def repartition_to_finish(checkpoint: Checkpoint) -> bool:
+    """An offline repartition is a batch of its own, told by its number of partitions; this one has no commit."""
+    planned, done = checkpoint.planned, -1 if checkpoint.committed is None else checkpoint.committed
+    if not planned or done >= planned:
+        return False
+    last, before = checkpoint.offsets.get(planned), checkpoint.offsets.get(planned - 1)
+    old, new = (e.confs.get(PARTITIONS) if isinstance(e, OffsetEntry) else None for e in (before, last))
+    return bool(old and new and old != new)

@@ -44,6 +44,7 @@ _BLOCKS_RESUME = frozenset(
         "INPUT_GONE",
         "INPUT_TOUCHED",
         "NEWER_FORMAT",
+        "REPARTITION_UNFINISHED",
         "SPARK_TOO_OLD",
         "SINK_ABSENT",
         "SINK_AHEAD",

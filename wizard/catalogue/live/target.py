@@ -129,8 +129,8 @@ def state(world: World) -> Seen:
         gone = broken[0].break_before(version, seen.state.provider)
         return fails(f"state version {version} cannot be loaded in {len(broken)} stores: {gone}")
     for operator in seen.operators:
-        if operator.on_disk < operator.partitions and operator.name != "globalLimit":
-            return fails(f"operator {operator.id} has {operator.on_disk} of its {operator.partitions} partitions")
+        if operator.on_disk < operator.needed:
+            return fails(f"operator {operator.id} has {operator.on_disk} of its {operator.needed} partitions")
     if seen.state.provider == "rocksdb":
         lost = [each for files in seen.state.stores if (each := missing_ssts(store, files, version))]
         if lost:
