@@ -32,6 +32,7 @@ Name = tuple[str, ...]
 """A table's name, with its schema before it where one is given."""
 
 _URL = re.compile(r"jdbc:postgresql:(?://(?P<hosts>[^/?]*)/)?/?(?P<database>[^?/]*)(?:\?(?P<query>.*))?", re.IGNORECASE)
+_LOOPBACK = dict.fromkeys(("127.0.0.1", "::1", "localhost.localdomain"), "localhost")
 _PART = re.compile(r'"((?:[^"]|"")+)"|([A-Za-z_][A-Za-z0-9_$]*)')
 # pgjdbc's names that libpq has too, in libpq's spelling. Keys and certificates are files of other formats there.
 _PASSED = {"user": "user", "password": "password", "sslmode": "sslmode", "sslrootcert": "sslrootcert"}
@@ -55,6 +56,16 @@ class Table:
     @property
     def shown(self) -> str:
         return f"{self.server} {dotted(self.identifier)}"
+
+    @property
+    def place(self) -> str:
+        """The same for every way of writing the same table: one name, one schema, one server."""
+        hosts = self.connection["host"].lower().split(",")
+        ports = self.connection["port"].split(",")
+        at = sorted(f"{_LOOPBACK.get(host, host)}:{port}" for host, port in zip(hosts, ports, strict=True))
+        path = self.connection.get("options", "").partition("search_path=")[2].split(",")[0]
+        schema, table = ("", *self.identifier)[-2:]
+        return f"{','.join(at)}/{self.connection['dbname']}/{dotted((schema or path or 'public', table))}"
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Table:
@@ -100,6 +111,14 @@ def dotted(name: Name) -> str:
     return ".".join(
         part if re.fullmatch(r"[a-z_][a-z0-9_$]*", part) else '"' + part.replace('"', '""') + '"' for part in name
     )
+
+
+def table_place(options: Mapping[str, str]) -> str | None:
+    """Which table a job writes, to be compared with another's; None where that is no table of PostgreSQL."""
+    try:
+        return Table.of(options).place if is_postgres(options) else None
+    except BadInput:
+        return None
 
 
 @contextmanager

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from wizard.jobs.registry import Problem, lint_registry
+from wizard.catalogue.live.binding import look
+from wizard.catalogue.world import World
+from wizard.jobs.registry import Problem, lint_registry, load_registry
 
 FIXTURES = Path(__file__).parent.parent.parent / "fixtures/registry"
 
@@ -167,6 +169,38 @@ def test_two_jobs_writing_one_table_are_told(tmp_path: Path) -> None:
     path = tmp_path / "jobs.yaml"
     path.write_text(text.replace("v:q@", "u:q@"))
     assert [p.code for p in lint_registry(path) if p.severity == "error"] == ["J104"]
+
+
+@pytest.mark.parametrize(
+    ("url", "table", "same"),
+    [
+        ("jdbc:postgresql://u:p@DB:5432/sensors", "public.hourly", True),
+        ("jdbc:postgresql://db/sensors?user=etl&ssl=true", "HOURLY", True),
+        ("jdbc:postgresql://db/sensors?currentSchema=public", '\\"hourly\\"', True),
+        ("jdbc:postgresql://db/sensors", '\\"Hourly\\"', False),
+        ("jdbc:postgresql://db/sensors", "gold.hourly", False),
+        ("jdbc:postgresql://db/sensors?currentSchema=gold", "hourly", False),
+        ("jdbc:postgresql://db:5433/sensors", "hourly", False),
+        ("jdbc:postgresql://db/other", "hourly", False),
+    ],
+)
+def test_one_table_of_postgresql_is_known_however_it_is_written(
+    url: str, table: str, same: bool, tmp_path: Path
+) -> None:
+    """Emptying it for one job would empty it for the other."""
+    text = "version: 1\njobs:\n"
+    for name, at, what in (("a", "jdbc:postgresql://db/sensors", "hourly"), ("b", url, table)):
+        text += (
+            f"  {name}:\n    checkpoint: ./{name}\n    source: {{format: json, path: ./in}}\n    output_mode: update\n"
+            f'    sink: {{format: jdbc, key: [id], options: {{url: "{at}", dbtable: "{what}"}}}}\n'
+            "    control: {kind: process, start: [run], settle_seconds: 0.01}\n"
+        )
+    path = tmp_path / "jobs.yaml"
+    path.write_text(text)
+    assert [p.code for p in lint_registry(path) if p.severity == "error"] == ["J104"] * same
+    registry = load_registry(path)
+    alone = look("checkpoint.exclusive", World(registry, registry.jobs["a"], "run", str(tmp_path / "runs/run")))
+    assert (alone.truth == "fails") == same, alone.evidence
 
 
 @pytest.mark.parametrize(

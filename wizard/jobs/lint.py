@@ -18,7 +18,7 @@ from wizard.jobs.keys import counts_problems, key_problems
 from wizard.jobs.model import Problem, ProcessControl, Registry, Severity
 from wizard.jobs.paths import above, canonical, changing_part, is_url, local_path
 from wizard.jobs.reading import base_of
-from wizard.postgres import Table, is_postgres
+from wizard.postgres import Table, is_postgres, table_place
 from wizard.secrets import mask
 from wizard.strict_yaml import PathKey
 
@@ -124,12 +124,13 @@ def _nested(registry: Registry, inner: _Place, outer: _Place) -> Problem:
 
 
 def _same_tables(registry: Registry) -> Iterator[Problem]:
-    writers: dict[tuple[str, str], str] = {}
+    writers: dict[str, str] = {}
     for name, job in registry.jobs.items():
-        options = job.sink.options
+        options = {option.lower(): value for option, value in job.sink.options.items()}
         if job.sink.format.lower() != "jdbc" or not {"url", "dbtable"} <= options.keys():
             continue
-        table = (mask(options["url"]).partition("?")[0].rstrip("/"), options["dbtable"].lower())
+        server = mask(options["url"]).partition("?")[0].rstrip("/")
+        table = table_place(options) or f"{server} {options['dbtable'].lower()}"
         first = writers.setdefault(table, name)
         if first != name:
             line, _ = registry.document.position(("jobs", first, "sink"))

@@ -24,6 +24,7 @@ from wizard.jobs.control.open import open_controller
 from wizard.jobs.control.stopped import Watch
 from wizard.jobs.model import Job
 from wizard.jobs.paths import canonical, is_inside
+from wizard.postgres import table_place
 from wizard.store import open_store
 from wizard.text import some
 
@@ -337,14 +338,20 @@ def _moves(job: Job, watch: Watch) -> bool:
 
 
 def _sharing(world: World) -> Iterable[str]:
-    mine = _places(world.job)
+    mine, my_table = _places(world.job), _table(world.job)
     for other in world.registry.jobs.values():
         if other.name == world.job.name:
             continue
+        if my_table is not None and my_table == _table(other):
+            yield f"the output of job {other.name} is the table that this one writes: {my_table}"
         for theirs, what in _places(other):
             for place, my in mine:
                 if is_inside(theirs, place) or is_inside(place, theirs):
                     yield f"the {what} of job {other.name} and the {my} of this one are one place, or one inside the other"
+
+
+def _table(job: Job) -> str | None:
+    return table_place(job.sink.options) if job.sink.format.lower() == "jdbc" else None
 
 
 def _places(job: Job) -> list[tuple[str, str]]:
