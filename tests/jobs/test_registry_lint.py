@@ -159,6 +159,28 @@ def test_what_a_path_shares_with_the_registry_is_as_stable_as_the_registry(tmp_p
     assert lint(home, f"{home}/c/2026-11-19 ./o") == ["J106"]
 
 
+@pytest.mark.parametrize(
+    ("source", "codes"),
+    [
+        ("./data/in", ["J108"]),  # a reset would take it away with the checkpoint
+        ("./data", ["J108"]),
+        ("./data-in", []),
+        (".", ["J108"]),  # it would read what is put aside
+        ("./runs/x", []),
+        ("./data/*", []),
+    ],
+)
+def test_a_source_is_not_where_a_walk_takes_things_away_or_puts_them(
+    source: str, codes: list[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "jobs.yaml"
+    path.write_text(
+        f"version: 1\njobs:\n  a:\n    checkpoint: ./data\n    source: {{format: json, path: '{source}'}}\n"
+        "    sink: {format: delta, path: s3://lake/out, key: [id]}\n"
+    )
+    assert [p.code for p in lint_registry(path) if p.severity == "error"] == codes
+
+
 def test_two_jobs_writing_one_table_are_told(tmp_path: Path) -> None:
     text = "version: 1\njobs:\n"
     for name, user in (("a", "u:p@"), ("b", "v:q@")):

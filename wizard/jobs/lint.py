@@ -16,7 +16,7 @@ from wizard.jobs.control.places import pid_file
 from wizard.jobs.graph import cycles
 from wizard.jobs.keys import counts_problems, key_problems
 from wizard.jobs.model import Problem, ProcessControl, Registry, Severity
-from wizard.jobs.paths import above, canonical, changing_part, is_url, local_path
+from wizard.jobs.paths import above, canonical, changing_part, is_glob, is_inside, is_url, local_path
 from wizard.jobs.reading import base_of
 from wizard.postgres import Table, is_postgres, table_place
 from wizard.secrets import mask
@@ -121,6 +121,28 @@ def _nested(registry: Registry, inner: _Place, outer: _Place) -> Problem:
     else:
         code, fix = "J102", "keep checkpoints outside every output"
     return _problem(registry, code, "error", reported.path, f"{what}; {fix}", *((other.job,) if other.job else ()))
+
+
+def _sources(registry: Registry) -> Iterator[Problem]:
+    """A source that goes with a checkpoint when that is deleted, and rows put aside where a job reads them again."""
+    checkpoints = {place.at: place for place in _places(registry) if place.role == "checkpoint"}
+    for name, job in registry.jobs.items():
+        for number, source in enumerate(job.sources):
+            if not source.path or is_glob(at := canonical(source.path)):
+                continue
+            path = _source_path(registry, name, number)
+            outer = next((checkpoints[each] for each in (at, *above(at)) if each in checkpoints), None)
+            if outer is not None:
+                message = f"what {name} reads is inside {outer.owner}, and would be deleted with it; move one"
+                yield _problem(registry, "J108", "error", path, message, outer.job or name)
+            if is_inside(canonical(registry.runs), at):
+                message = f"what {name} reads contains the runs directory, and so what a walk puts aside; move runs"
+                yield _problem(registry, "J108", "error", path, message)
+
+
+def _source_path(registry: Registry, name: str, number: int) -> PathKey:
+    several: PathKey = ("sources", number) if "sources" in registry.document.data["jobs"][name] else ("source",)
+    return ("jobs", name, *several, "path")
 
 
 def _same_tables(registry: Registry) -> Iterator[Problem]:
@@ -238,6 +260,7 @@ def _keys(registry: Registry) -> Iterator[Problem]:
 
 _RULES: tuple[Callable[[Registry], Iterator[Problem]], ...] = (
     _overlapping_places,
+    _sources,
     _same_tables,
     _tables,
     _changing_paths,
