@@ -133,7 +133,7 @@ def test_a_runs_directory_inside_a_checkpoint_is_refused(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     "part",
-    ["{date}", "{{ ds }}", "%Y-%m-%d", "$(date)", "${ds}", "$DAY", "2026-11-18", "20261118", "2026/11/18", "2026-11",
+    ["{date}", "{{ ds }}", "%Y-%m-%d", "$(date)", "${ds}", "$DAY", "2026-11-18", "20261118", "2026/11/18", "18-11-2026", "20261118123456", "2026-11",
      "yyyy-MM-dd", "<date>", "dt=today", "c-1763452800", "temporary-9f1c2b3a-0d4e-4f5a-8b6c-7d8e9f0a1b2c",
      "tmpk3j9x_2a", "tmp.Xy12Zw", "tmp-4f2a9c"],
 )  # fmt: skip

@@ -91,7 +91,11 @@ _CHANGES = (
     (re.compile(r"%\([a-z]+\)|%[YymdHMSjFTsU](?![0-9A-Fa-f])|[yY]{4}"), "is a date format"),
     (re.compile(r"\{[^{}]*\}|<[A-Za-z_ ]+>"), "is a placeholder"),
     (re.compile(r"(?i)[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"), "is a random id"),
-    (re.compile(r"(?<!\d)(?:19|20)\d\d([-_/.]?)(?:0[1-9]|1[0-2])\1(?:0[1-9]|[12]\d|3[01])(?!\d)"), "is a date"),
+    (
+        re.compile(r"(?<!\d)(?:19|20)\d\d([-_/.]?)(?:0[1-9]|1[0-2])\1(?:0[1-9]|[12]\d|3[01])(?:\d{4}|\d{6})?(?!\d)"),
+        "is a date",
+    ),
+    (re.compile(r"(?<!\d)(?:0[1-9]|[12]\d|3[01])([-_/.])(?:0[1-9]|1[0-2])\1(?:19|20)\d\d(?!\d)"), "is a date"),
     (re.compile(r"(?<!\d)20\d\d[-_/](?:0[1-9]|1[0-2])(?!\d)"), "is a month"),
     (re.compile(r"(?i)(?<![a-z])(?:year|month|day|date|dt|ds|hour)=\w+"), "is one day's partition"),
     (re.compile(r"(?<![\d.])1\d{9}(?:\d{3})?(?!\d)"), "is a time stamp"),
