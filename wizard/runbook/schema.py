@@ -123,13 +123,13 @@ def _leaves(error: ValidationError) -> Iterator[ValidationError]:
 def _told(error: ValidationError) -> str:
     value: Any = error.instance
     rule: Any = error.validator_value
+    schema: Any = error.schema
     match error.validator:
         case "oneOf" if not error.absolute_path:
             return "a runbook has start and steps, or extends and insert; not both, not neither"
         case "oneOf":
             return _kind_told(value)
         case "additionalProperties":
-            schema: Any = error.schema
             allowed = schema.get("properties", {})
             extra = next(key for key in value if key not in allowed)
             return f"{shown(extra)} is not a key here{suggestion(extra, allowed)} (allowed: {', '.join(allowed)})"
@@ -140,8 +140,8 @@ def _told(error: ValidationError) -> str:
             pairs = {key: needs for key, needs in rule.items() if key in value}
             key, need = next((key, need) for key, needs in pairs.items() for need in needs if need not in value)
             return f"{key} needs {need} beside it"
-        case "pattern" if fix := error.schema.get("x-fix"):
-            return f"{shown(value)} {fix}"
+        case "pattern" if "x-fix" in schema:
+            return f"{shown(value)} {schema['x-fix']}"
         case "pattern":
             return f"{shown(value)} is not a name of small letters, digits and _{suggestion(value, _names())}"
         case "enum":
