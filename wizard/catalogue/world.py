@@ -71,6 +71,7 @@ class World:
     patience: float = 120.0  # seconds a probe may wait for something to happen
     say: Callable[[str], None] = lambda line: None
     real: tuple[str, ...] = ()  # where those of its places that are links led to when the walk began
+    stood: dict[str, dict[str, Any]] = field(default_factory=dict)  # a checkpoint at the first look, see live/job.py
     watches: dict[str, Watch] = field(default_factory=dict)  # since when each checkpoint has not moved
 
     @property

@@ -47,44 +47,51 @@ def running(world: World, job: Job) -> Seen:
 @probe("batch.committed")
 def batch_committed(world: World) -> Seen:
     """Waits, for as long as the world's patience, unless the job dies first."""
-    started = world.memory.get("started", {})
-    return _awaited(world, lambda ck: _committed(world, ck, started))
+    since, began = _since(world)
+    return _awaited(world, lambda ck: _committed(world, ck, since, began))
 
 
-def _committed(world: World, ck: Checkpoint, started: dict[str, Any]) -> Seen:
+def _since(world: World) -> tuple[dict[str, Any], str]:
+    """Where the job stood when this walk started it; one that it did not start, when it was first looked at."""
+    if "started" in world.memory:
+        return world.memory["started"], "the start"
+    return world.stood.setdefault(world.job.checkpoint, _started(world)["started"]), "it was first looked at"
+
+
+def _committed(world: World, ck: Checkpoint, since: dict[str, Any], began: str) -> Seen:
     if ck.in_flight and ck.committed is not None:
         return fails(f"batch {ck.in_flight[-1]} is planned and not yet committed (last commit {ck.committed})")
     if ck.committed is None:
         return fails("no batch has been committed yet")
-    before = started.get("committed")
+    before = since["committed"]
     if before is None or ck.committed > before:
         return holds(
             f"batch {ck.committed} is committed"
-            + (f", after batch {before} before the start" if before is not None else "")
+            + (f", after batch {before} before {began}" if before is not None else "")
         )
     if (why := caught_up(world.job, ck)) is not None:
         return holds(f"batch {ck.committed} was the last to commit: {why}")
-    return fails(f"no batch after {before} has been committed since the start")
+    return fails(f"no batch after {before} has been committed since {began}")
 
 
 @probe("offsets.moving")
 def offsets_moving(world: World) -> Seen:
-    started = world.memory.get("started", {})
-    return _awaited(world, lambda ck: _moved(world, ck, started))
+    since, began = _since(world)
+    return _awaited(world, lambda ck: _moved(world, ck, since, began))
 
 
-def _moved(world: World, ck: Checkpoint, started: dict[str, Any]) -> Seen:
+def _moved(world: World, ck: Checkpoint, since: dict[str, Any], began: str) -> Seen:
     latest = ck.latest_offsets
     if latest is None or ck.committed is None:
         return fails("the checkpoint has no offsets yet")
     now = [source.offset for source in latest.sources]
-    if started.get("offsets") is not None and now != started["offsets"]:
-        return holds(f"offsets went on from {_short(started['offsets'])} to {_short(now)}")
-    if started.get("offsets") is None and ck.committed is not None:
+    if since["offsets"] is not None and now != since["offsets"]:
+        return holds(f"offsets went on from {_short(since['offsets'])} to {_short(now)}")
+    if since["offsets"] is None:
         return holds(f"offsets began anew and stand at {_short(now)} after batch {ck.committed}")
     if (why := caught_up(world.job, ck)) is not None:
         return holds(f"offsets stand at {_short(now)}: {why}")
-    return fails(f"offsets still stand at {_short(now)}, where they stood before the start")
+    return fails(f"offsets still stand at {_short(now)}, where they stood before {began}")
 
 
 def _awaited(world: World, look: Any) -> Seen:
