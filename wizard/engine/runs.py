@@ -20,6 +20,7 @@ from wizard.engine.journal import Chain, read_chain
 from wizard.errors import BadInput
 
 JOURNAL = "journal.jsonl"
+_ENOUGH = 4
 _RUN = re.compile(r"[a-z][a-z0-9_-]*-.+-\d{8}T\d{6}-[0-9a-f]{4}")
 
 
@@ -46,6 +47,8 @@ def place_of(runs: str, run: str) -> str:
 def find_run(runs: str, name: str) -> Run:
     """By its id, or by the beginning or the end of one that only one run has."""
     known = run_ids(runs)
+    if len(name) < _ENOUGH:  # an unset variable in a script would name the only run there is
+        raise BadInput(f"{name!r} is too short to name a run; `runbook audit list` shows them")
     fitting = [name] if name in known else [run for run in known if run.startswith(name) or run.endswith(name)]
     if len(fitting) == 1:
         return open_run(runs, fitting[0])

@@ -11,7 +11,7 @@ from wizard.catalogue.world import World
 from wizard.engine import runs
 from wizard.engine.dry_run import Planned, load_plan, refuse_if_moved, use_up
 from wizard.engine.events import event
-from wizard.engine.journal import Journal
+from wizard.engine.journal import Journal, first_entry
 from wizard.engine.lock import Locks, raise_held, read_lock, whoami
 from wizard.engine.operator import Operator
 from wizard.engine.runs import JOURNAL, Run
@@ -42,7 +42,7 @@ def begin(
     world = World(registry, job, run, place, patience=patience)
     affected = [job_name, *consumers(registry, job_name)]
     with held(Locks(registry.runs, run, affected)):
-        refuse_if_left_behind(registry, job_name, run)
+        order = refuse_if_left_behind(registry, job_name, run)
         if plan_file and told:
             refuse_if_moved(told, world, runbook.digest, plan_file)
             use_up(told, registry, run, plan_file)
@@ -51,7 +51,7 @@ def begin(
         journal.append(
             "start", run=run, job=job_name, runbook=runbook.id, digest=runbook.digest, mode=mode, locks=affected,
             registry=registry.path, version=__version__, step=runbook.start, plan=plan_file,
-            real=behind_links(world.declared()), **_who(),
+            real=behind_links(world.declared()), order=order, **_who(),
         )  # fmt: skip
         walk = Walk(runbook, world, journal, operator)
         walk.tell("start", job=job_name, runbook=runbook.id, mode=mode, title=runbook.title)
@@ -144,25 +144,42 @@ def state_of(run: Run) -> State:
     return fold(run.chain.entries)
 
 
-def refuse_if_left_behind(registry: Registry, job: str, mine: str = "") -> None:
-    """A run that changed something and did not come to a good end has to be settled before the next one."""
+def refuse_if_left_behind(registry: Registry, job: str, mine: str = "") -> int:
+    """A run that changed something and did not come to a good end has to be settled before the next one.
+
+    Returns the number of the next one: which of two came later is not for a clock to say, which may be set back.
+    """
     holder = read_lock(registry.runs, job)
     if holder is not None and holder.get("run") != mine:
         raise_held(job, holder)
+    order = 0
     for run in runs.all_runs(registry.runs):
-        if not run.chain.entries:
-            continue
         state = fold(run.chain.entries)
-        if job in state.locks and state.mode == "live" and run.chain.bad is not None:
-            raise InDoubt(
-                f"{job}: the journal of {run.id} does not hold (entry {run.chain.bad[0]}); `runbook audit verify {run.id}`"
-            )
+        order = max(order, state.order)
+        if run.chain.bad is not None and concerns(run, job):
+            raise InDoubt(broken(run, job))
         if job in state.locks and state.mode == "live" and state.open and (state.changed or state.undoing):
             raise InDoubt(
                 f"{job}: run {run.id} by {state.who} was left {state.verdict}; "
                 f"`runbook {'undo' if state.undoing else 'continue'} {run.id}`"
                 + ("" if state.undoing else f", or `runbook undo {run.id}`")
             )
+    return order + 1
+
+
+def concerns(run: Run, job: str) -> bool:
+    """Whether a run whose journal does not hold is about a job; as far as can be told from what is left of it."""
+    first = first_entry(run.journal)
+    locks = first.get("locks") if first is not None else None
+    return job in locks if isinstance(locks, list) else f"-{job}-" in run.id
+
+
+def broken(run: Run, job: str) -> str:
+    number = run.chain.bad[0] if run.chain.bad is not None else 0
+    return (
+        f"{job}: the journal of {run.id} does not hold (entry {number}), so what it has done is not known; "
+        f"`runbook audit verify {run.id}`, and when all is seen to be right, move {run.place} away"
+    )
 
 
 @contextmanager

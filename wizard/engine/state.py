@@ -19,6 +19,7 @@ class State:
     mode: str = "live"
     who: str = ""
     began: str = ""
+    order: int = 0  # after which others of its jobs it came, whatever a clock says
     step: str = ""  # the one to go on with
     led: str = ""  # the step that led to it
     locks: list[str] = field(default_factory=list)
@@ -73,7 +74,7 @@ def _take(state: State, entry: Entry) -> None:
         case "start":
             state.run, state.job, state.runbook = entry["run"], entry["job"], entry["runbook"]
             state.digest, state.mode, state.who = entry["digest"], entry["mode"], entry["who"]
-            state.real = tuple(entry.get("real", ()))
+            state.real, state.order = tuple(entry.get("real", ())), int(entry.get("order", 0))
             state.locks, state.began, state.step = list(entry["locks"]), entry["at"], entry["step"]
         case "probe":
             _go(state, entry)

@@ -14,8 +14,8 @@ from wizard.engine.events import event
 from wizard.engine.journal import Entry, Journal, first_entry
 from wizard.engine.lock import Locks
 from wizard.engine.operator import Operator
-from wizard.engine.start import _who, find_begun, held, let_go, reopened, state_of, tell_undone
-from wizard.engine.state import State
+from wizard.engine.start import _who, broken, concerns, find_begun, held, let_go, reopened, state_of, tell_undone
+from wizard.engine.state import State, fold
 from wizard.engine.walk import Interrupted, read_manifest
 from wizard.engine.way_back import refuse_if_irreversible, returned, written_again
 from wizard.errors import BadInput, InDoubt, RunbookError, VerificationFailed
@@ -118,11 +118,13 @@ def _close(registry: Registry, found: runs.Run, state: State) -> str:
 def _refuse_if_walked_since(registry: Registry, state: State) -> None:
     """A later run moved the same files: taking this one back underneath it would mix the two."""
     for run in runs.all_runs(registry.runs):
-        if run.id == state.run or not run.chain.entries or run.chain.bad is not None:
+        if run.id == state.run:
             continue
-        later = state_of(run)
+        if run.chain.bad is not None and (about := [job for job in state.locks if concerns(run, job)]):
+            raise InDoubt(broken(run, about[0]))
+        later = fold(run.chain.entries)
         if (
-            later.began > state.began
+            (later.order, later.began) > (state.order, state.began)
             and later.changed
             and set(later.locks) & set(state.locks)
             and later.mode == state.mode
