@@ -76,6 +76,7 @@ def place(tmp_path: Path) -> Path:
         (["diagnose", "clicks", "--log", "gone.log"], "gone.log: No such file or directory"),
         (["diagnose", "clicks", "--log", "."], ".: Is a directory"),
         (["diagnose", "--checkpoint", f"{KILLED}/checkpoint", "--spark-version", "four"], "not a Spark version"),
+        (["diagnose", "clicks", "--sink", "x"], "--spark-version go with --checkpoint; clicks's are in the registry"),
         (["diagnose", "clicks", "--bogus"], "No such option '--bogus'"),
         (["diagnose", "clicks", "--jobs", "gone.yaml"], "gone.yaml: no such file, named by --jobs"),
         (["status", "--jobs", "."], ".: no such file, named by --jobs"),
@@ -130,7 +131,7 @@ def test_diagnose_takes_a_driver_log_along(place: Path) -> None:
     told = json.loads(out)
     assert code == 0
     assert told["log"]["cause"]["code"] == "STATE_FILE_MISSING"
-    assert "LOG_SIGNATURE" in {found["code"] for found in told["findings"]}
+    assert "LOG_OF_ANOTHER_QUERY" in {found["code"] for found in told["findings"]}
 
 
 def test_status_is_one_line_a_job_and_one_bad_job_does_not_hide_the_others(place: Path) -> None:
@@ -207,18 +208,32 @@ def test_a_reader_that_goes_away_is_no_error(command: list[str], unbuffered: str
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-@pytest.mark.parametrize(("env", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
-def test_a_terminal_gets_colour_unless_it_says_no(env: dict[str, str], coloured: bool, place: Path) -> None:
+def at_a_terminal(*args: str, cwd: Path, **env: str) -> str:
     ours, theirs = pty.openpty()
-    clean = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "TERM")}
+    clean = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "TERM", "COLUMNS")}
     done = subprocess.run(
-        [RUNBOOK, "status"], cwd=place, stdout=theirs, stderr=theirs, env={**clean, "TERM": "xterm", **env}, check=False
+        [RUNBOOK, *args], cwd=cwd, stdout=theirs, stderr=theirs, env={**clean, "TERM": "xterm", **env}, check=False
     )
     os.close(theirs)
     shown = os.read(ours, 65536)
     os.close(ours)
     assert done.returncode == 0
-    assert (b"\x1b[" in shown) == coloured
+    return shown.decode()
+
+
+@pytest.mark.parametrize(("env", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
+def test_a_terminal_gets_colour_unless_it_says_no(env: dict[str, str], coloured: bool, place: Path) -> None:
+    assert ("\x1b[" in at_a_terminal("status", cwd=place, **env)) == coloured
+
+
+@pytest.mark.parametrize("command", [["diagnose", "orders"], ["explain", str(LOG)]])
+def test_a_terminal_gets_lines_folded_at_its_width_and_a_pipe_gets_them_whole(command: list[str], place: Path) -> None:
+    shown = at_a_terminal(*command, cwd=place, COLUMNS="80", NO_COLOR="1").splitlines()
+    # A path or an error's name is not broken, so that it can be copied.
+    assert [line for line in shown if len(line) > 80 and len(line.split()[-1]) < 40] == []
+    whole = run(*command, cwd=place)[1].splitlines()
+    assert max(map(len, whole)) > 80
+    assert " ".join(" ".join(shown).split()) == " ".join(" ".join(whole).split())
 
 
 def test_a_pipe_gets_no_colour(place: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wizard.text import ago, batches, columns, moment, plural, printable, size, some, span
+from wizard.text import ago, batches, columns, fold, moment, plural, printable, size, some, span
 
 
 @pytest.mark.parametrize(
@@ -47,3 +47,13 @@ def test_columns_line_up_and_the_last_is_left_alone() -> None:
 
 def test_a_time_of_the_stream_is_said_in_full_and_any_number_is_one() -> None:
     assert [moment(1_704_067_275_000), moment(2**62)] == ["2024-01-01 00:01:15 UTC", f"{2**62} ms"]
+
+
+def test_a_long_text_is_folded_under_its_beginning_and_no_path_is_broken() -> None:
+    text = "Restore the file s3://bucket/a/very/long/path/that/fits/nowhere and then resume."
+    assert fold(text, 4, 34) == [
+        "Restore the file",
+        "    s3://bucket/a/very/long/path/that/fits/nowhere",
+        "    and then resume.",
+    ]
+    assert fold(text, 4, None) == fold(text, 30, 40) == [text]

@@ -113,6 +113,10 @@ def diagnose(
     if (job is None) == (checkpoint is None):
         raise BadInput("name a job of the registry, or give --checkpoint URL; one of the two")
     if job is not None:
+        if sink or sink_format or spark_version:
+            raise BadInput(
+                f"--sink, --sink-format and --spark-version go with --checkpoint; {job}'s are in the registry"
+            )
         registry = _registry(jobs_file)
         from wizard.jobs.tried import tried
 
@@ -132,9 +136,9 @@ def _print_diagnosis(result: Diagnosis, as_json: bool) -> None:
         print(json.dumps(result.as_dict(), ensure_ascii=True, default=str))
         return
     from wizard.diagnosis.report import lines
-    from wizard.text import Paint
+    from wizard.text import Paint, width_of
 
-    _out("\n".join(lines(result, Paint())))
+    _out("\n".join(lines(result, Paint(), width_of(sys.stdout))))
 
 
 def _out(text: str) -> None:
@@ -172,7 +176,7 @@ def status(jobs: tuple[str, ...], as_json: bool, plain: bool, no_input: bool, jo
 @_common
 def explain(file: str, as_json: bool, plain: bool, no_input: bool, jobs_file: str | None) -> None:
     """A driver log or a stack trace: what it means, and the path it calls for."""
-    from wizard.text import Paint
+    from wizard.text import Paint, width_of
 
     found = _explained(file)
     if as_json:
@@ -180,7 +184,7 @@ def explain(file: str, as_json: bool, plain: bool, no_input: bool, jobs_file: st
         return
     from wizard.diagnosis.explain_report import explanation_lines
 
-    _out("\n".join(explanation_lines(found, Paint())))
+    _out("\n".join(explanation_lines(found, Paint(), width_of(sys.stdout))))
 
 
 def _explained(file: str) -> Explanation:

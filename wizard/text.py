@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -13,6 +15,9 @@ _CODES = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"
 
 MARKS = {"safe": ("✓", "green"), "risky": ("!", "yellow"), "blocked": ("✗", "red"), "unknown": ("?", "cyan")}
 SEVERITIES = {"error": ("✗", "red"), "warning": ("!", "yellow"), "info": ("·", "dim")}
+
+
+_NARROWEST = 20
 
 
 class Paint:
@@ -86,6 +91,21 @@ def size(count: int | None) -> str:
             return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
         value /= 1000
     return f"{value:.1f} TB"
+
+
+def fold(text: str, indent: int, width: int | None) -> list[str]:
+    """The lines of a text that begins at column `indent`, the later ones indented to it; one line without a width.
+    A path or a name is never broken: it is to be copied."""
+    room = 0 if width is None else width - indent
+    if width is None or len(text) <= room or room < _NARROWEST:
+        return [text]
+    first, *more = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)
+    return [first, *(" " * indent + line for line in more)]
+
+
+def width_of(stream: IO[str]) -> int | None:
+    """How wide a terminal is; None for a pipe or a file, whose lines a script takes whole."""
+    return shutil.get_terminal_size().columns if stream.isatty() else None
 
 
 def columns(rows: list[list[str]], gap: str = "  ") -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -260,15 +261,23 @@ def as_nobody(act: Callable[[], Any]) -> Any:
 
 def test_a_log_beside_the_checkpoint_adds_what_it_shows(tmp_path: Path) -> None:
     log = (ROOT / "fixtures/logs/4.2/state_delta_missing.log").read_bytes()
-    root = at_home(WINDOWS, tmp_path)
-    seen = diagnose(Subject(str(root / "checkpoint"), str(root / "sink")), explain(log))
+    root = at_home(ROWS, tmp_path)
+    mine = json.loads((root / "checkpoint/metadata").read_text())["id"].encode()
+    (its,) = set(re.findall(rb"\[id = ([0-9a-f-]{36}), runId", log))
+    subject = Subject(str(root / "checkpoint"), str(root / "sink"))
+    seen = diagnose(subject, explain(log.replace(its, mine)))
     (told,) = [found for found in seen.findings if found.code == "LOG_SIGNATURE"]
     assert "STATE_FILE_MISSING" in told.message
     assert seen.paths["resume"]["verdict"] == "blocked"
+    # A driver runs several queries: the failure of another one says nothing of this checkpoint.
+    seen = diagnose(subject, explain(log))
+    (told,) = [found for found in seen.findings if found.code.startswith("LOG_")]
+    assert told.message == f"the log is of query {its.decode()}, the checkpoint of {mine.decode()}"
+    assert seen.paths["resume"]["verdict"] == "safe"
 
 
 def test_every_code_of_the_catalogue_is_produced_by_a_test_here() -> None:
-    elsewhere = {"NOT_A_CHECKPOINT", "SINK_ABSENT", "BARE_LOG", "UNLISTED", "LOG_SIGNATURE"}
+    elsewhere = {"NOT_A_CHECKPOINT", "SINK_ABSENT", "BARE_LOG", "UNLISTED", "LOG_SIGNATURE", "LOG_OF_ANOTHER_QUERY"}
     elsewhere |= {"SOURCE_LOST", "TOPIC_RECREATED"}  # test_held.py
     elsewhere |= {"SOURCE_REWRITTEN", "SINK_EMPTIED"}  # test_delta_streams.py
     elsewhere |= {"CONSUMER_AHEAD"}  # tests/engine/test_consumers.py

@@ -142,6 +142,16 @@ def diagnose(subject: Subject, explanation: Explanation | None = None) -> Diagno
 
         found += consumer_findings(subject.consumers)
     cause = explanation.cause if explanation else None
+    told_by = {explanation.query_id, cause.query_id} - {None} if explanation and cause else set()
+    if cause is not None and checkpoint.query_id and told_by and checkpoint.query_id not in told_by:
+        found.append(
+            finding(
+                "LOG_OF_ANOTHER_QUERY",
+                f"the log is of query {told_by.pop()}, the checkpoint of {checkpoint.query_id}",
+                f"line {cause.line}: {cause.signature.code}",
+            )
+        )
+        cause = None
     if explanation is not None and cause is not None:
         found.append(
             finding(

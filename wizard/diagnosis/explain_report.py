@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from wizard.diagnosis.explain import Explanation, Match
-from wizard.text import SEVERITIES, Paint, printable, size
+from wizard.text import SEVERITIES, Paint, fold, printable, size
 
 _OTHERS = 8
 
 
-def explanation_lines(found: Explanation, paint: Paint) -> list[str]:
+def explanation_lines(found: Explanation, paint: Paint, width: int | None = None) -> list[str]:
     scope = f"{found.lines} lines, {size(found.bytes)}"
     cause = found.cause
     if cause is not None:
         sign = cause.signature
         path = "no path needed" if sign.path == "none" else f"path: {sign.path}"
         out = [paint(f"{sign.code}: {sign.title} ({path})", "bold", "red"), ""]
-        out += [
-            f"  seen   {printable(seen(found, cause))}",
-            f"  means  {sign.meaning}",
-            f"  do     {sign.remedy}",
-        ]
+        told = (("seen", printable(seen(found, cause))), ("means", sign.meaning), ("do", sign.remedy))
+        for label, text in told:
+            first, *more = fold(text, 9, width)
+            out += [f"  {label:<6} {first}", *more]
     elif found.unknown_cause is not None:
         out = [
             paint("a failure with no known signature", "bold", "yellow"),

@@ -318,5 +318,10 @@ CATALOGUE: dict[str, Kind] = {
         "writer uses an id of its own.",
         "If the checkpoint was reset, empty the table and reset both; else name the id the job writes under.",
     ),
+    "LOG_OF_ANOTHER_QUERY": Kind(
+        "warning",
+        "The failure in the log is that of a query with another id, so it says nothing of this checkpoint.",
+        "Give the log of the job's own driver; or the checkpoint is not the one that query ran on.",
+    ),
     "LOG_SIGNATURE": Kind("warning", "The driver log shows a failure that is known.", "See `runbook explain`."),
 }

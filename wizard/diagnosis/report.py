@@ -8,7 +8,7 @@ from typing import Any
 from wizard.diagnosis.diagnose import Diagnosis
 from wizard.diagnosis.findings import Finding
 from wizard.secrets import mask
-from wizard.text import MARKS, SEVERITIES, Paint, ago, columns, moment, printable, size, span
+from wizard.text import MARKS, SEVERITIES, Paint, ago, columns, fold, moment, printable, size, span
 
 _WIDE = 100
 
@@ -29,38 +29,48 @@ def summary(diagnosis: Diagnosis) -> str:
     return printable(mask(f"{head}: {state}"))
 
 
-def lines(diagnosis: Diagnosis, paint: Paint) -> list[str]:
+def lines(diagnosis: Diagnosis, paint: Paint, width: int | None = None) -> list[str]:
+    """`width` is that of a terminal, where long lines are folded under their beginning."""
     bad = bool(diagnosis.errors)
-    out = [paint(summary(diagnosis), "bold", "red" if bad else "green"), ""]
-    out += _paths(diagnosis, paint)
-    out += _findings(diagnosis.findings, paint)
+    out = [paint(line, "bold", "red" if bad else "green") for line in fold(summary(diagnosis), 0, width)]
+    out += ["", *_paths(diagnosis, paint, width)]
+    out += _findings(diagnosis.findings, paint, width)
     out += ["", paint("Evidence", "bold")]
-    out += [f"  {line}" for line in columns(_evidence(diagnosis))]
+    rows = _evidence(diagnosis)
+    at = 4 + max(len(name) for name, _ in rows)
+    for line, (_, value) in zip(columns(rows), rows, strict=True):
+        first, *more = fold(value, at, width)
+        out += [f"  {line[: len(line) - len(value)]}{first}", *more]
     return out
 
 
-def _paths(diagnosis: Diagnosis, paint: Paint) -> list[str]:
+def _paths(diagnosis: Diagnosis, paint: Paint, width: int | None) -> list[str]:
     out = []
     for name, path in diagnosis.paths.items():
         mark, colour = MARKS[path["verdict"]]
-        first, *others = path["reasons"] or [""]
+        reasons = [fold(printable(mask(reason)), 22, width) for reason in path["reasons"] or [""]]
+        (first, *more), *others = reasons
         word = paint(f"{mark} {name:<8} {path['verdict']:<8}", colour, "bold")
-        out.append(f"  {word} {printable(mask(first))}")
-        out += [f"{'':22}{printable(mask(reason))}" for reason in others]
+        out += [f"  {word} {first}", *more]
+        for reason, *rest in others:
+            out += [f"{'':22}{reason}", *rest]
     return out
 
 
-def _findings(findings: tuple[Finding, ...], paint: Paint) -> list[str]:
+def _findings(findings: tuple[Finding, ...], paint: Paint, width: int | None) -> list[str]:
     if not findings:
         return ["", "  No findings."]
     out = ["", paint("Findings", "bold")]
     for found in findings:
         mark, colour = SEVERITIES[found.severity]
-        out.append(f"  {paint(f'{mark} {found.code}', colour, 'bold')}  {printable(found.message)}")
-        out.append(f"      {paint('seen ', 'dim')} {printable(found.evidence)}")
+        first, *more = fold(printable(found.message), 6 + len(found.code), width)
+        out += [f"  {paint(f'{mark} {found.code}', colour, 'bold')}  {first}", *more]
+        told = [("seen ", printable(found.evidence))]
         if found.severity != "info":
-            out.append(f"      {paint('means', 'dim')} {found.meaning}")
-            out.append(f"      {paint('do   ', 'dim')} {found.remedy}")
+            told += [("means", found.meaning), ("do   ", found.remedy)]
+        for label, text in told:
+            first, *more = fold(text, 12, width)
+            out += [f"      {paint(label, 'dim')} {first}", *more]
     return out
 
 
