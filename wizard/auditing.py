@@ -106,13 +106,14 @@ def show(runs: str, run: str, as_json: bool) -> int:
 @options
 def verify(runs: str, run: tuple[str, ...], head: str | None, as_json: bool) -> int:
     """Whether the record of RUN (of every run, without one) was changed since; names the first bad entry."""
-    from wizard.audit.verifying import head_of, lines
+    from wizard.audit.verifying import Known, head_of, lines
     from wizard.audit.verifying import verify as check
     from wizard.text import Paint
 
     if head is not None and len(run) != 1:
         raise BadInput("--head belongs to one run; name it")
-    results = [check(found, head_of(head) if head else None) for found in _runs(runs, run)]
+    known: Known = {}
+    results = [check(found, head_of(head) if head else None, known) for found in _runs(runs, run)]
     if as_json:
         print(json.dumps([result.as_dict() for result in results]))
     else:

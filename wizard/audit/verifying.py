@@ -61,11 +61,16 @@ class Verified:
         return {**told, "sound": self.sound, "first_bad": self.first_bad}
 
 
-def verify(run: Run, head: str | None = None) -> Verified:
-    return Verified(run.id, len(run.chain.entries), run.chain.head, tuple(_all(run, head)))
+Known = dict[tuple[str, str], tuple[Found, ...]]
 
 
-def _all(run: Run, head: str | None) -> Iterator[Found]:
+def verify(run: Run, head: str | None = None, known: Known | None = None) -> Verified:
+    """`known` is filled for the runs that come after: a runbook is proved once, and not for each that walked it."""
+    found = tuple(_all(run, head, {} if known is None else known))
+    return Verified(run.id, len(run.chain.entries), run.chain.head, found)
+
+
+def _all(run: Run, head: str | None, known: Known) -> Iterator[Found]:
     chain = run.chain
     if chain.bad is not None:
         number, why = chain.bad
@@ -91,7 +96,10 @@ def _all(run: Run, head: str | None) -> Iterator[Found]:
             )
         else:
             yield from _standing(run, state)
-            yield from _runbook(state)
+            walked = (state.runbook, state.digest)
+            if walked not in known:
+                known[walked] = tuple(_runbook(state))
+            yield from known[walked]
     yield from _head(run, head)
 
 
