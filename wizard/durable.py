@@ -122,12 +122,13 @@ def make_directory(url: str) -> None:
         sync_directory(os.path.dirname(each))
 
 
-def write(url: str, data: bytes) -> None:
+def write(url: str, data: bytes, mode: int = 0o666) -> None:
+    """A file that is there keeps the mode it has."""
     path = local_path(url)
     if path is None:
         objects.write(url, data)
         return
-    draft = _drafted(path, data)
+    draft = _drafted(path, data, mode)
     try:
         if os.path.exists(path):
             shutil.copymode(path, draft)
@@ -164,12 +165,12 @@ def replace(url: str, old: bytes, new: bytes) -> bool:
     return True
 
 
-def _drafted(path: str, data: bytes) -> str:
+def _drafted(path: str, data: bytes, mode: int = 0o666) -> str:
     """The bytes, on disk, in a temporary file beside `path`."""
     make_directory(os.path.dirname(path))
     draft = draft_of(path)
     try:
-        with open(draft, "xb") as file:
+        with open(draft, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())

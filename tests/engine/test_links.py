@@ -19,6 +19,8 @@ def test_a_linked_checkpoint_and_output_are_reset_and_taken_back(stand: Stand) -
     before = tree(stand.root / "data")
     code, said = fork(words(stand, "reset", JOB, given=ANSWERS["reset"]))
     assert code == 0, said
+    manifests = list(stand.runs.glob("*/manifests/*"))  # they hold the configuration, whatever is in it
+    assert manifests and not any(path.stat().st_mode & 0o007 for path in manifests)
     stand.stop()
     stand.finish_one(JOB)
     assert stand.found() == stand.expected()

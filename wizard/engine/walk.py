@@ -310,7 +310,7 @@ class Walk:
         sha = hashlib.sha256(text).hexdigest()
         manifest = durable.join(self.world.place, "manifests", f"{len(self.journal.entries)}.json")
         try:
-            durable.write(manifest, text)
+            durable.write(manifest, text, 0o660)  # it may hold a configuration file that is not for everybody
         except OSError as error:
             raise JournalUnwritable(
                 f"{manifest}: cannot be written ({error.strerror or error}); nothing was done"
