@@ -87,7 +87,7 @@ def _take_back(world: World, effect: Effect, step: str) -> None:
     else:
         return
     raise VerificationFailed(
-        f"taking back {step} stopped: {words}; make it possible, then `runbook undo {world.run}` again"
+        f"taking back {step} stopped: {mask(words)}; make it possible, then `runbook undo {world.run}` again"
     )
 
 
