@@ -65,6 +65,17 @@ def test_a_run_whose_very_first_entry_does_not_hold_is_in_the_way_of_the_next_on
     assert stand.run_ids() == [run]
 
 
+def test_a_journal_that_cannot_be_read_is_in_the_way_and_a_file_that_is_named_like_a_run_is_not(stand: Stand) -> None:
+    (stand.runs / FIRST).parent.mkdir(exist_ok=True)
+    (stand.runs / FIRST).write_text("notes")
+    assert refuse_if_left_behind(load_registry(stand.jobs), JOB) == 1
+    (stand.runs / SECOND / "journal.jsonl").mkdir(parents=True)
+    with pytest.raises(InDoubt, match=f"the journal of {SECOND} does not hold"):
+        refuse_if_left_behind(load_registry(stand.jobs), JOB)
+    code, said = fork(["audit", "list", "--jobs", stand.jobs])
+    assert code == 0 and "broken" in said, said
+
+
 def test_an_undo_is_refused_beside_a_run_whose_journal_does_not_hold(stand: Stand) -> None:
     begun(stand, FIRST, 1)
     begun(stand, SECOND, 2)

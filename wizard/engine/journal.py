@@ -125,7 +125,12 @@ def read_chain(url: str) -> Chain:
     """What can be read, and the first thing that is wrong. Never raises for what the file holds."""
     entries: list[Entry] = []
     prev = FIRST
-    lines = list(_lines(url))
+    try:
+        lines = list(_lines(url))
+    except NotADirectoryError:
+        return Chain(())  # somebody's file that is named like a run
+    except OSError as error:
+        return Chain((), bad=(0, f"cannot be read ({error.strerror or error})"))
     for number, line in enumerate(lines):
         if not line.endswith(b"\n"):
             if number + 1 < len(lines):

@@ -119,8 +119,10 @@ def find_begun(registry: Registry, name: str) -> Run:
 def let_go(registry: Registry, run: str) -> bool:
     """Releases the locks that a run left behind when it was killed; whether there were any."""
     left = [job for job in registry.jobs if (read_lock(registry.runs, job) or {}).get("run") == run]
+    if not left:
+        return False
     with held(Locks(registry.runs, run, left)):
-        return bool(left)
+        return True
 
 
 def same_runbook(state: State) -> Runbook:

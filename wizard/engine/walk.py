@@ -445,7 +445,10 @@ class Walk:
 def read_manifest(place: str, intent: Entry) -> tuple[Effect, ...]:
     """The effects of an intent, or an error: a manifest that was changed is not carried out."""
     path = durable.join(place, intent["manifest"])
-    text = durable.read(path)
+    try:
+        text = durable.read(path)
+    except OSError as error:
+        raise RunbookError(f"{path}: cannot be read ({error.strerror or error}); nothing was done") from None
     if text is None or hashlib.sha256(text).hexdigest() != intent["sha256"]:
         raise WorldMoved(f"{path}: is gone, or not what entry {intent['seq']} of the journal says; restore it")
     return tuple(load(told) for told in json.loads(text))
