@@ -84,7 +84,9 @@ def cli(context: click.Context, jobs_file: str | None) -> int | None:
                 f"--jobs belongs behind the command: runbook {context.invoked_subcommand} … --jobs {jobs_file}"
             )
         return None
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    from wizard.text import can_be_drawn_on
+
+    if not can_be_drawn_on():
         click.echo(context.get_help())
         return None
     from wizard.jobs.finding import find_registry

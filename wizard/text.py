@@ -34,6 +34,11 @@ class Paint:
         return f"\x1b[{codes}m{text}\x1b[0m"
 
 
+def can_be_drawn_on() -> bool:
+    """Whether somebody sits at a terminal, and one whose cursor can be moved: inside Emacs, or on a serial line, it cannot."""
+    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "unknown", "")
+
+
 def printable(text: str) -> str:
     """What comes out of a file may hold a terminal's escapes or line breaks; a screen gets neither."""
     return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

@@ -179,7 +179,9 @@ def _terminal(how: dict[str, Any]) -> bool:
     """The TUI is for a person at a terminal; answers given beforehand mean that nobody is."""
     if how["as_json"] or how["no_input"] or how["answers"] or how["confirm"]:
         return False
-    return sys.stdin.isatty() and sys.stdout.isatty()
+    from wizard.text import can_be_drawn_on
+
+    return can_be_drawn_on()
 
 
 def _registry(jobs_file: str | None) -> Registry:

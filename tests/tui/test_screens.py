@@ -116,7 +116,44 @@ def test_a_click_on_the_last_line_presses_the_key_and_what_does_not_fit_is_left_
         async with at(stand.jobs, lambda app: FleetScreen(), (40, 10)) as hands:
             await looked_at(hands)
             line = hands.seen().splitlines()[-1]
-            assert line.split() == ["⏎", "Open", "/", "Filter", "?", "Help", "^q", "Quit"]
+            assert line.split() == ["⏎", "Open", "/", "Filter", "…", "?", "Help", "^q", "Quit"]
+        async with at(stand.jobs, lambda app: FleetScreen(), (120, 30)) as hands:
+            await looked_at(hands)
+            line = " ".join(hands.seen().splitlines()[-1].split())
+            assert "r Look again" in line and "^t Theme" in line and "…" not in line
+            await hands.pilot.press("slash")
+            await hands.pilot.pause(0.1)
+            assert "f1 Help" in " ".join(hands.seen().splitlines()[-1].split())  # a ? is a letter now
+
+    asyncio.run(go())
+
+
+def test_a_long_name_has_the_room_that_a_wide_screen_leaves(stand: Stand) -> None:
+    name = "a-job-with-a-name-" + "x" * 40
+    more_jobs(stand, 1)
+    jobs = stand.root / "jobs.yaml"
+    jobs.write_text(jobs.read_text().replace("idle-0000", name))
+
+    async def go() -> None:
+        async with at(stand.jobs, lambda app: FleetScreen(), (80, 24)) as hands:
+            await looked_at(hands)
+            await hands.pilot.press("end")
+            rows = slice(2, 5)  # the line below the table has the whole name
+            assert not any(name in line for line in hands.seen().splitlines()[rows])
+            await hands.pilot.resize_terminal(140, 45)
+            await hands.until(lambda: any(name in line for line in hands.seen().splitlines()[rows]))
+            await hands.pilot.resize_terminal(80, 24)
+            await hands.until(lambda: "KEPT" in hands.seen())
+
+    asyncio.run(go())
+
+
+def test_the_palette_names_an_action_once(stand: Stand) -> None:
+    async def go() -> None:
+        async with at(stand.jobs, lambda app: FleetScreen()) as hands:
+            await hands.pilot.pause()
+            titles = [command.title for command in hands.app.get_system_commands(hands.app.screen)]
+            assert titles.count("Help (?)") == 1
 
     asyncio.run(go())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import sys
 import time
@@ -105,3 +106,30 @@ def test_any_size_of_terminal_will_do(size: tuple[int, int], stand: Stand) -> No
     terminal.quiet(1.0)
     os.write(terminal.fd, b"\x11")  # Ctrl+Q
     assert terminal.ended() == 0
+
+
+def test_a_terminal_that_cannot_be_drawn_on_gets_lines(stand: Stand) -> None:
+    terminal = Terminal(["/usr/bin/env", "TERM=dumb", RUNBOOK, "reset", JOB, "--jobs", stand.jobs])
+    terminal.until("number or name>")
+    assert b"\x1b" not in terminal.held and b"LIVE" in terminal.held
+    os.write(terminal.fd, b"leave\n")
+    assert terminal.ended() == 3
+
+
+def test_a_terminal_without_colours_inverts_what_is_under_the_cursor(stand: Stand) -> None:
+    terminal = Terminal(["/usr/bin/env", "TERM=vt100", "COLORTERM=", RUNBOOK, "--jobs", stand.jobs])
+    terminal.until("stopped")
+    terminal.quiet(0.5)
+    assert re.search(rb"\x1b\[(?:\d+;)*7(?:;\d+)*mingest ", terminal.held), terminal.held[-2000:]
+    os.write(terminal.fd, b"\x11")
+    assert terminal.ended() == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_window_that_is_closed_ends_the_walk_where_nothing_is_half_done(number: signal.Signals, stand: Stand) -> None:
+    terminal = Terminal([RUNBOOK, "reset", JOB, "--jobs", stand.jobs])
+    terminal.until("in_place")
+    os.kill(terminal.pid, number)
+    assert terminal.ended() == 130
+    assert "interrupted before any change; nothing was done" in terminal.left()
+    assert in_flight(stand) == [] and not (stand.runs / f"locks/{JOB}.json").exists()

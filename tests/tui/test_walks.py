@@ -121,6 +121,30 @@ def test_a_key_typed_ahead_answers_nothing(stand: Stand, monkeypatch: pytest.Mon
     asyncio.run(go())
 
 
+@pytest.mark.parametrize("size", [(60, 15), (80, 24), (140, 45), (200, 60)])
+def test_every_answer_is_in_sight_at_every_size_and_after_a_smaller_one(size: tuple[int, int], stand: Stand) -> None:
+    async def go() -> None:
+        async with at(stand.jobs, lambda app: app.walk_of(JOB, "reset"), (60, 15)) as hands:
+            await hands.asked()
+            await hands.pilot.resize_terminal(*size)
+            await hands.until(lambda: "3 leave: Change nothing." in hands.seen())
+            assert ("changes are real" in hands.seen()) == (size[0] >= 100)  # the banner is drawn again
+
+    asyncio.run(go())
+
+
+def test_the_rest_of_what_will_be_touched_is_read_with_the_arrows(stand: Stand) -> None:
+    async def go() -> None:
+        async with at(stand.jobs, lambda app: app.walk_of(JOB, "reset"), (60, 15)) as hands:
+            await hands.to_confirmation(answers("reset"), "truncate")
+            assert "/sink" not in hands.seen()
+            await hands.pilot.press(*["down"] * 6)
+            await hands.until(lambda: "/sink" in hands.seen())
+            assert hands.app.focused is not None and hands.app.focused.id == "decline"
+
+    asyncio.run(go())
+
+
 class Clock:
     def __init__(self) -> None:
         self.now = time.monotonic()

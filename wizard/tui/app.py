@@ -8,7 +8,10 @@ is done, and says so.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
+import signal
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -91,6 +94,19 @@ class RunbookApp(App[int]):
         self._exception = self._exception or error
         self._exception_event.set()
         self._close_messages_no_wait()
+
+    def on_mount(self) -> None:
+        loop = asyncio.get_running_loop()
+        with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # Windows, or not the main thread
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                loop.add_signal_handler(number, self._told_to_end)
+
+    def _told_to_end(self) -> None:
+        """The window was closed, or the connection is gone: as Ctrl+Q and Leave, for nobody is there to be asked."""
+        if self.walking:
+            self._left(True)
+        else:
+            self.exit(int(ExitCode.INTERRUPTED))
 
     def on_unmount(self) -> None:
         """Whatever closes the app, a walk that waits for an answer must not wait for ever."""
@@ -213,9 +229,11 @@ class RunbookApp(App[int]):
         from wizard.tui.screens.help import readable
 
         yield from super().get_system_commands(screen)
+        told: set[str] = set()  # an action with two keys is one command
         for active in screen.active_bindings.values():
             name, binding = active.binding.action, active.binding
-            if binding.id and binding.description and active.enabled:
+            if binding.id and binding.description and active.enabled and name not in told:
+                told.add(name)
                 yield SystemCommand(f"{binding.description} ({readable(binding)})", binding.tooltip, self._runs(name))
 
     def _runs(self, action: str) -> Callable[[], Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from wizard.errors import ExitCode
@@ -24,14 +25,14 @@ def walk_in_tui(registry: Registry, job: str, path: str, patience: float, plan_f
     get_job(registry, job)  # a name mistyped is told at once, on the line
     from wizard.tui.app import RunbookApp
 
-    return _run(RunbookApp(registry, lambda app: app.walk_of(job, path, "live", plan_file), patience))
+    return _run(lambda: RunbookApp(registry, lambda app: app.walk_of(job, path, "live", plan_file), patience))
 
 
 def continue_in_tui(registry: Registry, run: str, patience: float) -> int:
     """`runbook continue RUN` at a terminal."""
     from wizard.tui.app import RunbookApp
 
-    return _run(RunbookApp(registry, lambda app: app.pick_up_of(run), patience))
+    return _run(lambda: RunbookApp(registry, lambda app: app.pick_up_of(run), patience))
 
 
 def open_tui(registry_file: str) -> int:
@@ -44,7 +45,7 @@ def open_tui(registry_file: str) -> int:
     from wizard.tui.background import Lookout
     from wizard.tui.screens.fleet import FleetScreen
 
-    return _run(RunbookApp(registry_file, lambda app: FleetScreen(), lookout=Lookout([eye, Eye()])))
+    return _run(lambda: RunbookApp(registry_file, lambda app: FleetScreen(), lookout=Lookout([eye, Eye()])))
 
 
 def serve_tui(registry_file: str, host: str, port: int) -> int:
@@ -55,9 +56,27 @@ def serve_tui(registry_file: str, host: str, port: int) -> int:
     return int(ExitCode.OK)
 
 
-def _run(app: RunbookApp) -> int:
+def _has_colours() -> bool:
+    """Whether the terminal says so; one that nobody has described is taken to have them."""
+    try:
+        import curses
+    except ImportError:
+        return True
+    try:
+        curses.setupterm(fd=1)
+    except (curses.error, OSError):
+        return True
+    return curses.tigetnum("colors") >= 8
+
+
+def _run(made: Callable[[], RunbookApp]) -> int:
     """Runs the app; how the walk ended is said once more on the terminal, where it stays."""
-    plain = os.environ.get("NO_COLOR")  # Textual takes it out of the environment
+    plain = os.environ.get("NO_COLOR")
+    if not _has_colours():
+        os.environ["NO_COLOR"] = "1"
+    app = made()  # Textual takes NO_COLOR out of the environment here; a job that is started is to have it
+    if plain is not None:
+        os.environ["NO_COLOR"] = plain
     before = sys.getswitchinterval()
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.freeze()  # what is loaded stays loaded: a collection that goes through all of it would hold up a key
@@ -65,8 +84,6 @@ def _run(app: RunbookApp) -> int:
         code = app.run()
     finally:
         sys.setswitchinterval(before)
-        if plain is not None:
-            os.environ["NO_COLOR"] = plain
         if app.walker is not None:
             app.walker.leave()  # the app is gone, whatever took it down; the walk stops where nothing is half done
             app.walker.join()

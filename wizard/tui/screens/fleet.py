@@ -219,7 +219,7 @@ class FleetScreen(ListPage):
         return told
 
     def _draw_banner(self) -> None:
-        troubled = sum(bool(look.counts[0]) for look in self.jobs.values())
+        troubled = sum(bool(look.counts[0] or self._kept(look.name).run) for look in self.jobs.values())
         told = f"{len(self.jobs)} of {len(self.runbook_app.jobs)} jobs looked at, {troubled} with problems"
         reading = f"reading {self.runbook_app.registry_file} …"
         self.query_one(Banner).show("look", "fleet", f"{told}; by {self.sort_by}" if self.ready else reading)

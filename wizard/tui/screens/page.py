@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from wizard.tui.app import RunbookApp
 
 
+_MOST_SPARE = 60
+
+
 class Page(Screen[None]):
     @property
     def runbook_app(self) -> RunbookApp:
@@ -53,6 +56,7 @@ class ListPage(Page):
     COLUMNS: tuple[tuple[str, int], ...] = ()
     HINT = ""
     wanted = ""
+    _spare = 0
 
     def compose(self) -> ComposeResult:
         yield Banner()
@@ -64,10 +68,26 @@ class ListPage(Page):
         yield Keys()
 
     def set_up(self) -> None:
+        self._columns()
+        self.query_one(DataTable).focus()
+
+    def _columns(self) -> None:
+        """Room that the columns leave goes to the names of the jobs, which may be long."""
         table = self.query_one(DataTable)
+        self._spare = max(0, min(_MOST_SPARE, self.app.size.width - sum(width for _, width in self.COLUMNS) - 3))
         for name, width in self.COLUMNS:
-            table.add_column(name.upper(), key=name, width=width)
-        table.focus()
+            table.add_column(name.upper(), key=name, width=width + (self._spare if name == "job" else 0))
+
+    def on_resize(self) -> None:
+        table = self.query_one(DataTable)
+        if not table.columns:
+            return
+        under = self.under_cursor
+        table.clear(columns=True)
+        self._columns()
+        self.fill()
+        if under in table.rows:
+            table.move_cursor(row=table.get_row_index(under), animate=False)
 
     def fill(self) -> None:
         raise NotImplementedError

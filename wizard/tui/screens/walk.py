@@ -229,7 +229,8 @@ class WalkScreen(Page):
         trail = self.trail
         if not trail.step:
             return says(("beginning …", "dim"))
-        rows = [says((trail.step, "bold"), f"  {trail.say}")]
+        would = "would say: " if trail.mode == "dry run" and trail.ended else ""
+        rows = [says((trail.step, "bold"), f"  {would}{trail.say}")]
         if trail.why:
             rows.append(says((f"why: {trail.why}", "dim")))
         return lines(rows)

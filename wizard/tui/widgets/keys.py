@@ -13,9 +13,12 @@ from textual.binding import Binding
 from textual.content import Content
 from textual.screen import Screen
 from textual.widget import Widget
+from textual.widgets import Input, TextArea
 
 from wizard.tui.words import says
 
+Key = tuple[str, str, str]
+_MORE: Key = ("more", "…", "")
 _ALWAYS = ("app.help", "app.quit")  # on the right, however narrow the screen is
 
 
@@ -27,24 +30,33 @@ class Keys(Widget):
         if screen is self.screen:
             self.refresh()
 
-    def _told(self) -> tuple[list[tuple[str, str, str]], list[tuple[str, str, str]]]:
-        """The key, its name and what it does: those of the screen, and those that are always there."""
+    def _told(self) -> tuple[list[Key], list[Key]]:
+        """The key, its name and what it does: those of the screen, the lesser ones last, and those that are always there."""
         found: dict[str, Binding] = {}
         for _, binding, enabled, _ in self.screen.active_bindings.values():
-            if binding.show and enabled:
+            if binding.id and enabled:
                 found.setdefault(binding.action, binding)
-        told = {each.id: (each.key, self.app.get_key_display(each), each.description) for each in found.values()}
-        return [each for name, each in told.items() if name not in _ALWAYS], [
-            told[name] for name in _ALWAYS if name in told
-        ]
+        told = {each.id: (each.key, self._shown(each), each.description) for each in found.values()}
+        lesser = {each.id for each in found.values() if not each.show}
+        ours = sorted((name for name in told if name not in _ALWAYS), key=lesser.__contains__)
+        return [told[name] for name in ours], [told[name] for name in _ALWAYS if name in told]
+
+    def _shown(self, binding: Binding) -> str:
+        if binding.id == "app.help" and isinstance(self.screen.focused, Input | TextArea):
+            return "f1"  # what else calls for help is a letter there
+        return self.app.get_key_display(binding)
 
     def _placed(self) -> list[tuple[int, str, str, str]]:
-        """Each with the column that it begins at. What does not fit is left out; `?` names all."""
+        """Each with the column that it begins at. What does not fit is left out, which a … says; `?` names all."""
         ours, always = self._told()
         room = self.size.width - sum(_width(*each) for each in always)
         placed, at = [], 0
-        for each in ours:
-            if at + _width(*each) > room:
+        for number, each in enumerate(ours):
+            more = 0 if number == len(ours) - 1 else _width(*_MORE)
+            if at + _width(*each) + more > room:
+                if at + _width(*_MORE) <= room:
+                    placed.append((at, *_MORE))
+                    at += _width(*_MORE)
                 break
             placed.append((at, *each))
             at += _width(*each)
@@ -65,7 +77,7 @@ class Keys(Widget):
         event.stop()
         for at, key, shown, does in self._placed():
             if at <= event.x < at + _width(key, shown, does):
-                self.app.simulate_key(key.split(",")[0])
+                self.app.simulate_key("f1" if key == _MORE[0] else key.split(",")[0])
                 return
 
 

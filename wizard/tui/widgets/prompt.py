@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from textual import events, on
 from textual.app import ComposeResult
+from textual.binding import Binding
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.message import Message
@@ -150,6 +151,13 @@ class Choices(Prompt):
 class Confirm(Prompt):
     """A step that destroys: its name is typed, then its button pressed. The focus is on Stop."""
 
+    BINDINGS = [
+        Binding("down", "read(2)", "Read on", id="confirm.down", tooltip="The rest of what it will touch"),
+        Binding(
+            "up", "read(-2)", "Read back", id="confirm.up", show=False, tooltip="What it will touch, from the start"
+        ),
+    ]
+
     def __init__(self, asked: Confirmation) -> None:
         super().__init__()
         self.asked = asked
@@ -175,6 +183,9 @@ class Confirm(Prompt):
 
     def on_mount(self) -> None:
         self.query_one("#decline", Button).focus()
+
+    def action_read(self, lines: int) -> None:
+        self.query_one(".touches").scroll_relative(y=lines, animate=False)
 
     @on(Input.Changed)
     def _changed(self, event: Input.Changed) -> None:
