@@ -153,6 +153,9 @@ class TestWithABroker:
         began = time.monotonic()
         assert source(broker, "holes").too_new({"holes": {"0": 2}}, 0) == []  # offset 1 is no record
         assert time.monotonic() - began < 8
+        assert "__transaction_state" in broker.names()
+        everything = KafkaSource({"kafka.bootstrap.servers": broker.address, "subscribePattern": ".*"}).ends().latest
+        assert "holes" in everything and "__transaction_state" not in everything, "Spark leaves the broker's own out"
 
     def test_a_topic_that_is_not_there_is_named(self, broker: Broker) -> None:
         with pytest.raises(RunbookError, match=f"there is no topic nowhere on {broker.address}"):
@@ -241,6 +244,25 @@ def test_a_starting_time_in_the_registry_is_not_the_earliest_whatever_the_config
     (tmp_path / "jobs.yaml").write_text(text.replace("subscribe: t", "subscribe: t, startingTimestamp: '0'"))
     seen = starts_earliest(load_registry(tmp_path / "jobs.yaml").jobs["j"])
     assert (seen.truth, "startingTimestamp" in seen.evidence[0]) == ("fails", True)
+    (tmp_path / "jobs.yaml").write_text(text)
+    (tmp_path / "conf.yaml").write_text("startingOffsets: earliest\noptions: {StartingTimestamp: '0'}\n")
+    seen = starts_earliest(load_registry(tmp_path / "jobs.yaml").jobs["j"])
+    assert seen.truth == "fails"
+    assert f"{tmp_path}/conf.yaml:2" in seen.evidence[0], "the config file's options win over the registry's"
+
+
+@pytest.mark.parametrize("place", ["registry", "config"])
+def test_a_stream_on_a_delta_table_that_is_told_a_version_does_not_begin_with_all_of_it(
+    place: str, tmp_path: Path
+) -> None:
+    told = {"registry": ", options: {startingversion: '3'}", "config": "options: {startingVersion: latest}\n"}
+    (tmp_path / "conf.yaml").write_text(told["config"] if place == "config" else "")
+    more = told["registry"] if place == "registry" else ""
+    (tmp_path / "jobs.yaml").write_text(
+        "version: 1\nruns: ./runs\njobs:\n  j:\n    checkpoint: ./ck\n    sink: {format: delta, path: ./out}\n"
+        f"    config: {{file: ./conf.yaml}}\n    source: {{format: delta, path: ./up{more}}}\n"
+    )
+    assert starts_earliest(load_registry(tmp_path / "jobs.yaml").jobs["j"]).truth == "unknown"
 
 
 @pytest.mark.spark
@@ -249,7 +271,7 @@ def test_a_password_opens_the_broker_and_is_never_told(tmp_path: Path) -> None:
     from broker import Broker
     from had import have
 
-    locked = Broker(tmp_path / "locked", have("broker"), users={"admin": "let-me-in-42"})
+    locked = Broker(tmp_path / "locked", have("broker"), users={"admin": "let-me-in-42", "etl": "and-me-42"})
     try:
         locked.start()
         locked.create("secret")
@@ -262,5 +284,12 @@ def test_a_password_opens_the_broker_and_is_never_told(tmp_path: Path) -> None:
             source(locked, "secret", **wrong).ends()
         assert "let-me-in" not in str(told.value)
         assert "uthentication" in str(told.value), "an operator has to learn that it is the password"
+        locked.send("secret", [(0, b"k", b"v", 1_000)])
+        locked.only_describe("secret", "etl")
+        other = login | {"kafka.sasl.jaas.config": f'{module.replace("admin", "etl")} password="and-me-42";'}
+        assert source(locked, "secret", **other).ends().latest == {"secret": {"0": 1}}
+        with pytest.raises(RunbookError, match=r"offset 0 could not be read .*uthoriz") as told:
+            source(locked, "secret", **other).too_new({"secret": {"0": 1}}, 0)
+        assert "and-me" not in str(told.value)
     finally:
         locked.stop()

@@ -95,19 +95,21 @@ class KafkaSource:
         settings: dict[str, Any] = {**client_settings(self.options), "log_level": 0, "error_cb": lambda error: None}
         consumer = kafka.Consumer(
             # The end is an answer too: a transaction's marker may be all that is there.
-            settings | {"group.id": "runbook", "enable.auto.commit": False, "enable.partition.eof": True}
+            settings
+            | {"group.id": "runbook", "enable.auto.commit": False}
+            | {"enable.partition.eof": True, "auto.offset.reset": "error"}
         )
         lines = []
         try:
             for (topic, partition), offset in sorted(wanted.items()):
                 consumer.assign([kafka.TopicPartition(topic, partition, offset)])
                 record = consumer.poll(PATIENCE)
-                if record is None:
-                    raise RunbookError(
-                        f"{topic} partition {partition}: offset {offset} could not be read in {PATIENCE:.0f} s"
-                    )
-                # In a hole the record is a later one, and says nothing.
-                if record.error() or record.offset() != offset:
+                error = None if record is None else record.error()
+                if record is None or (error is not None and error.code() != kafka.KafkaError._PARTITION_EOF):
+                    why = f"in {PATIENCE:.0f} s" if error is None else f"({_told(error.str(), settings)})"
+                    raise RunbookError(f"{topic} partition {partition}: offset {offset} could not be read {why}")
+                # In a hole the record is a later one, or there is none, and that says nothing.
+                if error is not None or record.offset() != offset:
                     continue
                 kind, written = record.timestamp()
                 if kind != kafka.TIMESTAMP_NOT_AVAILABLE and written > planned_ms + SKEW_MS:
@@ -201,6 +203,9 @@ class KafkaSource:
             raise RunbookError(f"no topic on {mask(self.servers)} matches {self.options['subscribepattern']}")
         told = admin.describe_topics(kafka.TopicCollection(names), request_timeout=PATIENCE)
         about = {name: self._wait(future, troubles) for name, future in told.items()}
+        if self._way == "subscribepattern":
+            # Spark never sees the broker's own topics, whatever the pattern.
+            about = {name: one for name, one in about.items() if not one.is_internal}
         partitions = {name: self._assigned.get(name) or [p.id for p in one.partitions] for name, one in about.items()}
         ids = {name: str(one.topic_id) for name, one in about.items()}
         return partitions, {name: one for name, one in ids.items() if one not in _NO_ID}
