@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from wizard.strict_yaml import PathKey, load
 _WITH_OFFSETS = frozenset(("kafka", "log", "runbook-log"))
 _FILES = frozenset(("parquet", "json", "csv", "orc", "text", "avro"))
 _BY_TIME = ("startingtimestamp", "startingoffsetsbytimestamp")  # Spark looks at these first
+_BY_VERSION = ("startingversion", "startingtimestamp")  # of a Delta table
 _EARLIEST = -2  # as in the JSON of Spark's Kafka source
 
 
@@ -38,7 +40,11 @@ def config_earliest(world: World) -> Plan:
 
 def starts_earliest(job: Job) -> Seen:
     """Whether a new checkpoint of this job begins with the first row there is."""
-    by_nature = [_by_nature(job, index) for index in range(len(job.sources))]
+    try:
+        by_nature = [_by_nature(job, index) for index in range(len(job.sources))]
+        by_time = _told_to(job, _BY_TIME) if not all(by_nature) else None
+    except (RunbookError, OSError) as error:
+        return unknown(str(error))
     if all(by_nature):
         return holds(*(words for words in by_nature if words))
     if any(
@@ -47,8 +53,8 @@ def starts_earliest(job: Job) -> Seen:
         if not words
     ):
         return unknown(f"where a new query on a source of format {job.source.format} begins is not known")
-    if winning := [name for source in job.sources for name in source.options if name.lower() in _BY_TIME]:
-        return fails(f"the registry gives {job.name} the option {winning[0]}, which wins over its starting offsets")
+    if by_time is not None:
+        return fails(f"{by_time}, which wins over its starting offsets")
     if job.config is None or job.config.starting_offsets is None:
         return unknown(f"the registry does not say where {job.name} has its starting offsets (config.starting_offsets)")
     try:
@@ -91,9 +97,29 @@ def _by_nature(job: Job, index: int) -> str | None:
     kind = source.format.lower()
     if kind in _FILES:
         return f"a file source has no starting offsets: a new checkpoint reads every file of {source.path}"
-    if kind == "delta" and not {"startingVersion", "startingTimestamp"} & source.options.keys():
+    if kind == "delta" and _told_to(job, _BY_VERSION) is None:
         return f"a Delta source begins with the whole table unless it is told a version: {source.path}"
     return None
+
+
+def _told_to(job: Job, options: tuple[str, ...]) -> str | None:
+    """Where the job is given one of these options, in any spelling: by the registry, or anywhere in its config file."""
+    for source in job.sources:
+        if named := [name for name in source.options if name.lower() in options]:
+            return f"the registry gives {job.name} the option {named[0]}"
+    if job.config is None:
+        return None
+    document = load(_text(job.config.file), job.config.file)
+    for path in _keys(document.data):
+        if str(path[-1]).lower() in options:
+            return f"{document.where(path)}: {job.name} is given the option {path[-1]}"
+    return None
+
+
+def _keys(data: Any, above: PathKey = ()) -> Iterator[PathKey]:
+    for key, value in data.items() if isinstance(data, dict) else ():
+        yield (*above, key)
+        yield from _keys(value, (*above, key))
 
 
 def _setting(job: Job) -> tuple[PathKey, Any]:
