@@ -22,8 +22,8 @@ from wizard.engine import runs
 from wizard.engine.journal import Entry, Journal
 from wizard.engine.lock import whoami
 from wizard.engine.operator import Choice, Operator, Question
-from wizard.engine.walk import Ending, Walk
-from wizard.errors import BadInput, JournalUnwritable, RunbookError, WorldMoved
+from wizard.engine.walk import Ending, Walk, words_of
+from wizard.errors import BadInput, JournalUnwritable, WorldMoved
 from wizard.jobs.control.stopped import fingerprint as tree_fingerprint
 from wizard.jobs.model import Registry
 from wizard.jobs.registry import check_job, get_job
@@ -61,11 +61,11 @@ class DryWalk(Walk):
         evidence = self._still_required(step, action.requires)
         try:
             planned = plan(step.action, self.world)
-        except (RunbookError, OSError) as error:
+        except Exception as error:  # noqa: BLE001  as in the walk itself
             if not self.assumed:
-                return self._failed_before(step, str(error))
+                return self._failed_before(step, words_of(error))
             # It stands on what earlier steps only pretended to do.
-            effects, notes, remember = [], [f"known only when the steps before it are done ({error})"], {}
+            effects, notes, remember = [], [f"known only when the steps before it are done ({words_of(error)})"], {}
         else:
             effects, notes = [mask(effect.says()) for effect in planned.effects], list(planned.notes)
             remember = planned.remember

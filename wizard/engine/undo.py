@@ -16,7 +16,7 @@ from wizard.engine.lock import Locks
 from wizard.engine.operator import Operator
 from wizard.engine.start import _who, broken, concerns, find_begun, held, let_go, reopened, state_of, tell_undone
 from wizard.engine.state import State, fold
-from wizard.engine.walk import Interrupted, read_manifest
+from wizard.engine.walk import Interrupted, read_manifest, words_of
 from wizard.engine.way_back import refuse_if_irreversible, returned, written_again
 from wizard.errors import BadInput, InDoubt, RunbookError, VerificationFailed
 from wizard.jobs.control.open import open_controller
@@ -80,10 +80,8 @@ def _take_back(world: World, effect: Effect, step: str) -> None:
         effect.undo(world)
     except OSError as error:
         words = f"{error.strerror or error}{f' ({error.filename})' if error.filename else ''}"
-    except RunbookError as error:
-        words = str(error)
     except Exception as error:  # noqa: BLE001  each store and library has its own
-        words = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        words = words_of(error)
     else:
         return
     raise VerificationFailed(

@@ -154,8 +154,8 @@ class Walk:
         self.tell("looking", fact=fact, says=CATALOGUE.probes[fact].says)
         try:
             seen = look(fact, self.world)
-        except (RunbookError, OSError) as error:
-            seen = unknown(f"it could not be looked at: {_words(error)}")
+        except Exception as error:  # noqa: BLE001  as in `_carry_out`
+            seen = unknown(f"it could not be looked at: {words_of(error)}")
         self.tell("seen", fact=fact, **_told(seen))
         return seen
 
@@ -217,8 +217,8 @@ class Walk:
         rest = self._rest_of(step)
         try:
             planned = rest or plan(step.action, self.world)
-        except (RunbookError, OSError) as error:
-            return self._failed_before(step, _words(error))
+        except Exception as error:  # noqa: BLE001  as in `_carry_out`
+            return self._failed_before(step, words_of(error))
         preview = tuple(mask(effect.says()) for effect in planned.effects)
         self.tell("preview", step=step.name, action=step.action, effects=list(preview), notes=list(planned.notes),
                   destroys=action.destroys, way_back=action.way_back)  # fmt: skip
@@ -227,8 +227,8 @@ class Walk:
         evidence = self._still_required(step, self._required_again(action) if rest else action.requires)
         try:
             again = rest or plan(step.action, self.world)
-        except (RunbookError, OSError) as error:
-            raise WorldMoved(f"{step.action} was possible a moment ago: {_words(error)}{self._way_back()}") from None
+        except Exception as error:  # noqa: BLE001  as in `_carry_out`
+            raise WorldMoved(f"{step.action} was possible a moment ago: {words_of(error)}{self._way_back()}") from None
         if _canonical(again) != _canonical(planned):
             raise WorldMoved(
                 f"{step.action}: what it would do has changed since it was shown; look again{self._way_back()}"
@@ -341,7 +341,7 @@ class Walk:
             except WorldMoved as problem:
                 error, moved = str(problem), True
             except Exception as problem:  # noqa: BLE001  each store and library has its own; the walk takes `on_fail`
-                error = _words(problem)
+                error = words_of(problem)
             if error:
                 break
             self.record("did", step=step.name, number=number)
@@ -463,7 +463,7 @@ def _told(seen: Seen) -> dict[str, Any]:
     return told | ({"data": mask_all(seen.data)} if seen.data else {})
 
 
-def _words(error: BaseException) -> str:
+def words_of(error: BaseException) -> str:
     if isinstance(error, RunbookError):
         return mask(str(error))
     return mask(f"{type(error).__name__}: {' '.join(str(error).split())}"[:400])

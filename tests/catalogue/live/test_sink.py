@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -11,8 +12,10 @@ from deltalake import DeltaTable, write_deltalake
 from recorded import at_home, facts
 from worlds import act, around, look, planned, take_back, tree
 
+from wizard.catalogue.effects import DeltaEmpty
 from wizard.catalogue.world import World
-from wizard.errors import RunbookError
+from wizard.engine.undo import _take_back
+from wizard.errors import RunbookError, VerificationFailed
 
 PLAIN, KILLED, DELTA = "spark-4.2-stateless-file", "spark-4.2-stateless-killed", "spark-4.2-delta"
 
@@ -141,3 +144,23 @@ def test_an_output_of_an_unknown_kind_never_holds(tmp_path: Path) -> None:
     for name in ("sink.truncate", "sink.rollback", "sink.clear_in_flight"):
         with pytest.raises(RunbookError, match="format jdbc"):
             planned(world, name)
+
+
+def test_a_delta_table_of_a_newer_format_is_unknown_wherever_it_is_looked_at(tmp_path: Path) -> None:
+    """deltalake has errors of its own kind; a probe that let one through would end the walk."""
+    root = at_home(DELTA, tmp_path)
+    world = at(root, 2, "delta")
+    newest = max(root.glob("sink/_delta_log/*.json"))
+    newest.write_text(newest.read_text() + '\n{"protocol":{"minReaderVersion":99,"minWriterVersion":99}}\n')
+    for name in ("sink.empty", "sink.at_target", "sink.accepts_replay", "checkpoint.consistent"):
+        seen = look(world, name)
+        assert seen.truth == "unknown", name
+        assert "reader version 99" in " ".join(seen.evidence), name
+
+
+def test_an_undo_that_the_table_refuses_stops_with_what_to_type(tmp_path: Path) -> None:
+    root = at_home(DELTA, tmp_path)
+    world = at(root, 2, "delta")
+    shutil.rmtree(root / "sink/_delta_log")
+    with pytest.raises(VerificationFailed, match=r"taking back truncate stopped: TableNotFoundError: .*`runbook undo"):
+        _take_back(world, DeltaEmpty(str(root / "sink"), 4), "truncate")

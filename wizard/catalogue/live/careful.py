@@ -19,5 +19,7 @@ def careful(look: ProbeCode) -> ProbeCode:
         except OSError as error:
             where = f"{error.filename}: " if error.filename else ""
             return unknown(f"{where}{error.strerror or error}")
+        except Exception as error:  # noqa: BLE001  each store and library has its own
+            return unknown(f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
 
     return guarded
