@@ -57,6 +57,16 @@ def test_where_a_new_query_begins_is_told_from_the_file(tmp_path: Path, conf: st
     assert live.offsets_earliest(world_of(tmp_path, conf, setting)).truth == truth
 
 
+@pytest.mark.parametrize(
+    ("option", "truth"), [("startingversion: '7'", "unknown"), ("StartingTimestamp: x", "unknown"), ("a: b", "holds")]
+)
+def test_a_delta_source_begins_with_the_table_unless_it_is_told_a_version_in_any_case(
+    tmp_path: Path, option: str, truth: str
+) -> None:
+    jobs = JOBS.replace("{format: kafka, options: {subscribe: t,", f"{{format: delta, path: ./in, options: {{{option},")
+    assert live.offsets_earliest(world_of(tmp_path, "startingOffsets: x\n", jobs=jobs)).truth == truth
+
+
 def test_where_the_registry_does_not_say_it_is_unknown_and_for_files_it_is_so_by_nature(tmp_path: Path) -> None:
     world = world_of(tmp_path, "a: b\n", jobs=JOBS.replace(", starting_offsets: SETTING", ""))
     assert live.offsets_earliest(world).truth == "unknown"
