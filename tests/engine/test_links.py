@@ -40,5 +40,7 @@ def test_a_link_that_is_re_pointed_in_between_leads_outside(stand: Stand) -> Non
     (stand.root / "checkpoint").symlink_to(other)
     before = tree(other)
     code, said = fork(words(stand, "undo", stand.only_run(), confirm=None))
-    assert code == 4 and "outside what this walk may change" in said, said
+    assert code == 2 and "is not a place of its jobs" in said, said
+    code, said = fork(words(stand, "continue", stand.only_run(), given=ANSWERS["reset"]))
+    assert code == 5 and f"leads to {other}" in said, said
     assert tree(other) == before

@@ -85,3 +85,19 @@ def test_what_was_moved_on_by_a_later_step_or_never_was_is_not_missed(stand: Sta
     back.do(world)
     never = Move(str(stand.checkpoint / "commits"), str(aside), ("1",), 1)
     refuse_if_irreversible(world, [*steps, ({"seq": 9, "action": "x"}, (back, never))], done | {(9, 0)})
+
+
+def test_a_registry_that_names_other_places_by_now_is_told_before_anything_is_touched(stand: Stand) -> None:
+    code, said = fork(words(stand, "reset", JOB, given=ANSWERS["reset"], confirm=None))
+    assert code == 4, said
+    registry = stand.root / "jobs.yaml"
+    was = registry.read_text()
+    journal = stand.journal(stand.only_run())
+    for changed in (was.replace("./checkpoint", "./elsewhere"), was.replace("ingest:", "renamed:")):
+        registry.write_text(changed)
+        code, said = fork(words(stand, "undo", stand.only_run(), confirm=None))
+        assert code == 2 and "jobs.yaml" in said, said
+        assert stand.journal(stand.only_run()) == journal
+    registry.write_text(was)
+    code, said = fork(words(stand, "undo", stand.only_run(), confirm=None))
+    assert code == 0, said

@@ -77,6 +77,8 @@ def pick_up(registry: Registry, name: str, operator: Operator, *, patience: floa
     runbook = same_runbook(state)
     world = World(registry, get_job(registry, state.job), found.id, found.place, patience=patience)
     with held(Locks(registry.runs, found.id, state.locks)):
+        if elsewhere := set(behind_links(world.declared())) - set(state.real):
+            raise WorldMoved(f"a link of {state.job} leads to {min(elsewhere)}, and did not when {found.id} began")
         journal = reopened(found)
         journal.append("continued", **_who(), version=__version__, torn=found.chain.torn)
         walk = Walk(runbook, world, journal, operator)

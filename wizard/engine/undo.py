@@ -38,6 +38,8 @@ def undo(registry: Registry, name: str, operator: Operator) -> str:
         raise BadInput(f"{found.id} was purged: what it had put aside is deleted, and there is no way back")
     if not state.intents:
         return tell_undone(found, _close(registry, found, state), operator)
+    for each in state.locks:
+        get_job(registry, each)  # one that was taken out of the registry since is bad input
     world = World(registry, get_job(registry, state.job), found.id, found.place)
     world.answers, world.memory, world.real = state.answers, state.memory, state.real
     world.say = lambda line: operator.tell(event("progress", run=found.id, line=line))

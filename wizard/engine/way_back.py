@@ -10,6 +10,8 @@ from wizard.catalogue.effects import Effect, Irreversible, Keep, Move, Write
 from wizard.catalogue.live.known import stands_at
 from wizard.catalogue.world import World
 from wizard.engine.journal import Entry
+from wizard.errors import BadInput
+from wizard.roots import OutsideRoots
 
 Steps = list[tuple[Entry, tuple[Effect, ...]]]
 
@@ -17,11 +19,26 @@ Steps = list[tuple[Entry, tuple[Effect, ...]]]
 def refuse_if_irreversible(world: World, steps: Steps, done: set[tuple[int, int]]) -> None:
     """`done` are the effects that were seen to return, as (entry of the intent, number)."""
     effects = [effect for _, each in steps for effect in each]
+    refuse_if_moved_away(world, effects)
     reasons = [why for effect in effects if (why := effect.cannot_undo(world))]
     reasons += [*_taken(steps, done), *_cleaned(effects)] if not reasons else []
     if reasons:
         more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
         raise Irreversible(f"{world.run} cannot be undone: {reasons[0]}{more}; nothing was touched")
+
+
+def refuse_if_moved_away(world: World, effects: list[Effect]) -> None:
+    """The registry may name other places by now; what the run has changed is where it was."""
+    named = (getattr(effect, name, None) for effect in effects for name in ("source", "path", "root", "sink"))
+    roots = world.roots()
+    for place in sorted({place for place in named if isinstance(place, str)}):
+        try:
+            roots.check(place)
+        except OutsideRoots:
+            raise BadInput(
+                f"{place} was changed by {world.run} and is not a place of its jobs in {world.registry.path} any more; "
+                "put the registry, or the link it names, back as it was, then undo"
+            ) from None
 
 
 def returned(entries: Iterable[Entry]) -> set[tuple[int, int]]:
