@@ -40,13 +40,18 @@ def test_a_port_that_is_taken_is_told_in_a_line() -> None:
             refuse_if_taken("127.0.0.1", taken.getsockname()[1])
 
 
+REFUSED = """new Promise(done => {
+  document.addEventListener("securitypolicyviolation", event => done(event.effectiveDirective));
+  const link = document.createElement("link");
+  link.rel = "stylesheet"; link.href = "https://elsewhere.example/x.css";
+  document.head.append(link);
+})"""
+
+
 @contextmanager
 def served(stand: Stand) -> Iterator[tuple[str, list[str]]]:
     """The address with the token that the command printed, and in the end all else that it said."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [Path(sys.executable).with_name("runbook"), "serve", "--port", str(port), "--jobs", stand.jobs]
+    command = [Path(sys.executable).with_name("runbook"), "serve", "--port", "0", "--jobs", stand.jobs]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert server.stderr is not None
     said: list[str] = []
@@ -79,6 +84,14 @@ def test_who_has_no_token_or_comes_from_elsewhere_is_refused(stand: Stand) -> No
             assert await refused(address, Origin="http://elsewhere.example")
             assert await refused(address, Host="elsewhere.example")
             assert not await refused(address)
+            assert await refused(f"{home}static/js/textual.js") and await refused(f"{home}nothing/here")
+            async with (
+                aiohttp.ClientSession() as session,
+                session.get(address.replace("127.0.0.1", "localhost"), allow_redirects=False) as told,
+            ):
+                # What the page fetches is at the other name, for which a cookie of this one is not sent.
+                assert told.headers["Location"] == address and "Set-Cookie" not in told.headers
+                assert told.headers["Content-Security-Policy"].startswith("default-src 'self' ")
 
         asyncio.run(go())
 
@@ -101,6 +114,7 @@ def test_a_browser_shows_the_fleet_and_takes_keys_and_without_the_token_shows_no
             await page.open(address)
             await page.sees("LOOKING")
             await page.sees(JOB)
+            assert await page.evaluate(REFUSED) == "style-src-elem"  # what is not from here is not fetched
             assert "token" not in str(await page.evaluate("location.href"))  # not in the history of the browser either
             await page.click(600, 400)  # into the terminal, below the rows
             await page.press("/", "/")
@@ -110,6 +124,7 @@ def test_a_browser_shows_the_fleet_and_takes_keys_and_without_the_token_shows_no
             page.received = ""
             await page.press("Escape", code=27)
             await page.sees(JOB)
+            await asyncio.sleep(0.3)  # an Escape and what follows at once are one key to a terminal
             await page.press("Enter", "\r", code=13)
             await page.sees(f"job {JOB}")
             await page.sees("resume")

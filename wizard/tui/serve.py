@@ -18,11 +18,18 @@ from typing import Any
 from wizard.errors import BadInput
 
 COOKIE = "runbook-token"
+# The page of textual-serve asks a font of a third party: that would be told of this page, and without a network the page
+# would wait for it. No other page may hold this one in a frame.
+_CLOSED = {
+    "Content-Security-Policy": "default-src 'self' 'unsafe-inline' data: blob:; connect-src 'self' ws:; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+}
 
 
 def serve(registry_file: str, host: str, port: int, token: str | None = None) -> None:
     """Serves until it is interrupted."""
     refuse_unless_loopback(host)
+    port = port or free_port(host)
     server = _server(registry_file, host, port, token or secrets.token_urlsafe(24))
     refuse_if_taken(host, port)
     print(f"runbook is at {server.public_url}/?token={server.token}", file=sys.stderr, flush=True)
@@ -47,6 +54,13 @@ def refuse_if_taken(host: str, port: int) -> None:
             probe.bind((host, port))
         except OSError as error:
             raise BadInput(f"--port {port}: {error.strerror}; give another one") from None
+
+
+def free_port(host: str) -> int:
+    """For `--port 0`: the address that is printed, and is compared with what a browser asks for, has to name it."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.bind((host, 0))
+        return int(probe.getsockname()[1])
 
 
 def command(registry_file: str) -> str:
@@ -78,7 +92,11 @@ def _server(registry_file: str, host: str, port: int, token: str) -> Any:
             async def guard(request: web.Request, handler: Any) -> web.StreamResponse:
                 return await self._guard(request, handler)
 
+            async def close_off(request: web.Request, response: web.StreamResponse) -> None:
+                response.headers.update(_CLOSED)
+
             app.middlewares.append(web.middleware(guard))
+            app.on_response_prepare.append(close_off)
             return app
 
         async def _guard(self, request: web.Request, handler: Any) -> web.StreamResponse:
@@ -86,8 +104,11 @@ def _server(registry_file: str, host: str, port: int, token: str) -> Any:
             if request.headers.get("Origin", own[0]) not in own or request.host not in (each[7:] for each in own):
                 raise web.HTTPForbidden(text="this is not the address runbook serves at")
             if hmac.compare_digest(request.query.get("token", "").encode(), self.token.encode()):
-                entered = web.HTTPFound("/")
-                entered.set_cookie(COOKIE, self.token, httponly=True, samesite="Strict")
+                # To the one address that the page itself names: a cookie of `localhost` is not sent there.
+                named = request.host == own[0][7:]
+                entered = web.HTTPFound("/" if named else f"{own[0]}/?token={self.token}")
+                if named:
+                    entered.set_cookie(COOKIE, self.token, httponly=True, samesite="Strict")
                 return entered
             if not hmac.compare_digest(request.cookies.get(COOKIE, "").encode(), self.token.encode()):
                 raise web.HTTPForbidden(text="open the address that `runbook serve` printed, with its token")
