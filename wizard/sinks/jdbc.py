@@ -9,7 +9,6 @@ the same transaction, makes its newest batch known for certain.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wizard.errors import RunbookError
@@ -62,56 +61,49 @@ class JdbcSink:
         )
 
 
-@dataclass(frozen=True)
-class RowsOf:
-    """The rows of some batches of one query: those after `after`, as a condition and its values."""
+def rows_after(table: Table, query_id: str | None, after: int) -> Any:
+    """The rows of the batches of one query after `after`, as a condition.
 
-    condition: Any
-    values: tuple[Any, ...]
-
-
-def rows_after(table: Table, query_id: str | None, after: int) -> RowsOf:
-    from psycopg.sql import SQL
+    Values are written into it: given beside it, psycopg would take a % in a column's name for the place of one.
+    """
+    from psycopg.sql import SQL, Literal
 
     if table.batch_column is None:
         raise RunbookError(f"the rows of {table.shown} do not say which batch they came from; declare batch_column")
     if table.query_column is None:
-        return RowsOf(SQL("{} > %s").format(quoted(table.batch_column)), (after,))
+        return SQL("{} > {}").format(quoted(table.batch_column), Literal(after))
     if query_id is None:
         raise RunbookError(f"the query's id is lost, so its rows in {table.shown} cannot be told from others")
-    both = SQL("{} > %s AND {} = %s").format(quoted(table.batch_column), quoted(table.query_column))
-    return RowsOf(both, (after, query_id))
+    later = SQL("{} > {}").format(quoted(table.batch_column), Literal(after))
+    return SQL("{} AND {} = {}").format(later, quoted(table.query_column), Literal(query_id))
 
 
 def count_after(asked: Connection[Any], table: Table, query_id: str | None, after: int) -> int:
     from psycopg.sql import SQL
 
     these = rows_after(table, query_id, after)
-    query = SQL("SELECT count(*) FROM {} WHERE {}").format(quoted(table.identifier), these.condition)
-    return int(_one(asked, query, *these.values))
+    return int(_one(asked, SQL("SELECT count(*) FROM {} WHERE {}").format(quoted(table.identifier), these)))
 
 
 def newest_of_rows(asked: Connection[Any], table: Table, query_id: str | None) -> int | None:
     """The newest batch that the rows name; only those of this query, where they say whose they are."""
     from psycopg.sql import SQL
 
-    these = rows_after(table, query_id, -1)
     query = SQL("SELECT max({}) FROM {} WHERE {}")
-    newest = _one(
-        asked, query.format(quoted(table.batch_column or ""), quoted(table.identifier), these.condition), *these.values
-    )
+    these = rows_after(table, query_id, -1)
+    newest = _one(asked, query.format(quoted(table.batch_column or ""), quoted(table.identifier), these))
     return None if newest is None else int(newest)
 
 
 def others(asked: Connection[Any], table: Table, query_id: str | None) -> list[str]:
     """Queries besides this one that have rows in the table."""
-    from psycopg.sql import SQL
+    from psycopg.sql import SQL, Literal
 
     if table.query_column is None:
         return []
     column = quoted(table.query_column)
-    query = SQL("SELECT DISTINCT {}::text FROM {} WHERE {} IS DISTINCT FROM %s LIMIT 5")
-    found = asked.execute(query.format(column, quoted(table.identifier), column), (query_id,)).fetchall()
+    query = SQL("SELECT DISTINCT {}::text FROM {} WHERE {} IS DISTINCT FROM {} LIMIT 5")
+    found = asked.execute(query.format(column, quoted(table.identifier), column, Literal(query_id))).fetchall()
     return [str(row[0]) for row in found]
 
 
@@ -215,6 +207,6 @@ def rows_of(table: Table, *, up_to: int | None, query_id: str | None, whole: boo
 
 
 def _one(asked: Connection[Any], query: Any, *values: Any) -> Any:
-    row = asked.execute(query, values).fetchone()
+    row = asked.execute(query, values or None).fetchone()
     assert row is not None
     return row[0]

@@ -42,15 +42,17 @@ def into_table(job: Job, schema: pa.Schema | None = None) -> Callable[[DataFrame
 
 
 def write_batch(table: Table, rows: pa.Table, query_id: str, batch_id: int, key: Sequence[str] = ()) -> None:
-    from psycopg.sql import SQL
+    from psycopg.sql import SQL, Literal
 
     assert table.batch_column is not None and table.query_column is not None
-    mine = SQL("{} = %s AND {} = %s").format(quoted(table.query_column), quoted(table.batch_column))
+    mine = SQL("{} = {} AND {} = {}").format(
+        quoted(table.query_column), Literal(query_id), quoted(table.batch_column), Literal(batch_id)
+    )
     names = SQL(", ").join(quoted(name) for name in (*rows.column_names, table.query_column, table.batch_column))
     here, staged = quoted(table.identifier), quoted("staged")
     with session(table, seconds=None, write=True) as on:
         _create(on, table, rows.schema, key)
-        on.execute(SQL("DELETE FROM {} WHERE {}").format(here, mine), (query_id, batch_id))
+        on.execute(SQL("DELETE FROM {} WHERE {}").format(here, mine))
         on.execute(SQL("CREATE TEMP TABLE {} (LIKE {}) ON COMMIT DROP").format(staged, here))
         with on.cursor() as cursor, cursor.copy(SQL("COPY {} ({}) FROM STDIN").format(staged, names)) as copy:
             for row in _rows(rows):
@@ -64,15 +66,16 @@ def write_batch(table: Table, rows: pa.Table, query_id: str, batch_id: int, key:
 
 
 def _note(on: Connection[Any], notes: Name, query_id: str, batch_id: int, rows: int) -> None:
-    from psycopg.sql import SQL
+    from psycopg.sql import SQL, Literal
 
     place = quoted(notes)
     if resolve(on, notes) is None:
         columns = "query_id text, batch_id bigint, rows bigint NOT NULL, PRIMARY KEY (query_id, batch_id)"
         on.execute(SQL("CREATE TABLE {} ({})").format(place, SQL(columns)))
-    query = SQL("DELETE FROM {} WHERE query_id = %s AND (batch_id = %s OR batch_id <= %s)").format(place)
-    on.execute(query, (query_id, batch_id, batch_id - _NOTES))
-    on.execute(SQL("INSERT INTO {} VALUES (%s, %s, %s)").format(place), (query_id, batch_id, rows))
+    mine, this, old = Literal(query_id), Literal(batch_id), Literal(batch_id - _NOTES)
+    gone = SQL("DELETE FROM {} WHERE query_id = {} AND (batch_id = {} OR batch_id <= {})")
+    on.execute(gone.format(place, mine, this, old))
+    on.execute(SQL("INSERT INTO {} VALUES ({}, {}, {})").format(place, mine, this, Literal(rows)))
 
 
 def _create(on: Connection[Any], table: Table, schema: pa.Schema, key: Sequence[str]) -> None:

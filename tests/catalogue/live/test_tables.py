@@ -314,6 +314,29 @@ def test_rows_of_a_batch_that_is_not_committed_yet_do_not_count(output: Output) 
     assert exact(output.world().job).holds
 
 
+def test_names_may_hold_what_a_query_is_made_of(database: Server, tmp_path: Path) -> None:
+    table, batch, query = '"rate % d".";T""x"', "%s", "Query--Id"
+    output = Output(database, tmp_path, batch_column=batch, query_column=query)
+    plain = output.table
+    output.create()
+    output.fill()
+    output.sql('CREATE SCHEMA "rate % d"')
+    output.sql(
+        f'CREATE TABLE {table} AS SELECT id, name, query_id::uuid AS "{query}", batch_id AS "{batch}" FROM {plain}'
+    )
+    output.jobs.write_text(output.jobs.read_text().replace(json.dumps(plain), json.dumps(table)))
+    output.table = table
+    before = output.rows()
+    assert exact(output.world().job).holds
+    for number, (action, left) in enumerate((("sink.rollback", 18), ("sink.truncate", 0))):
+        world = output.world(5)
+        world.run += str(number)
+        effects = act(world, action)
+        assert output.rows().total() == left
+        take_back(world, effects)
+        assert output.rows() == before
+
+
 @pytest.mark.parametrize("by", ["query", "NULL"])
 def test_rows_of_another_query_or_of_no_batch_count_whatever_number_they_have(by: str, output: Output) -> None:
     """A checkpoint deleted over a full table leaves them: their batch numbers go on where the new stream's are not yet."""

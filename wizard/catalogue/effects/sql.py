@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from wizard.catalogue.effects.base import Effect
 from wizard.errors import RunbookError, WorldMoved
 from wizard.postgres import Found, Name, Table, columns, dotted, quoted, resolve, session
-from wizard.sinks.jdbc import RowsOf, dependents, rows_after
+from wizard.sinks.jdbc import dependents, rows_after
 from wizard.text import plural, some
 
 if TYPE_CHECKING:
@@ -148,14 +148,14 @@ class RowsAside(Effect):
     def _name(self, what: str) -> str:
         return f"{what}_after_{self.after}"
 
-    def _parts(self, on: Connection[Any], table: Table, found: Found) -> list[tuple[str, Found, RowsOf]]:
+    def _parts(self, on: Connection[Any], table: Table, found: Found) -> list[tuple[str, Found, Any]]:
         """The rows, and the notes of their batches where the writer keeps them."""
-        from psycopg.sql import SQL
+        from psycopg.sql import SQL, Literal
 
         parts = [(self._name("rows"), found, rows_after(table, self.query, self.after))]
         notes = resolve(on, table.batch_table) if table.batch_table is not None else None
         if notes is not None and self.query is not None:
-            these = RowsOf(SQL("batch_id > %s AND query_id::text = %s"), (self.after, self.query))
+            these = SQL("batch_id > {} AND query_id::text = {}").format(Literal(self.after), Literal(self.query))
             parts.append((self._name("batches"), notes, these))
         return parts
 
@@ -276,15 +276,14 @@ def _indexes(on: Connection[Any], oid: int) -> list[tuple[str, tuple[Any, ...]]]
     return [(str(name), shape) for name, *shape in rows]
 
 
-def _move(on: Connection[Any], found: Found, to: Name, these: RowsOf) -> int:
+def _move(on: Connection[Any], found: Found, to: Name, these: Any) -> int:
     from psycopg.sql import SQL
 
     if resolve(on, to) is None:
         _execute(on, "CREATE TABLE {} (LIKE {})", to, found.identifier)
     names = SQL(", ").join(quoted(name) for name in columns(on, found))
     query = SQL("WITH gone AS (DELETE FROM {} WHERE {} RETURNING {}) INSERT INTO {} ({}) SELECT * FROM gone")
-    done = on.execute(query.format(quoted(found.identifier), these.condition, names, quoted(to), names), these.values)
-    return done.rowcount
+    return on.execute(query.format(quoted(found.identifier), these, names, quoted(to), names)).rowcount
 
 
 def _copy(on: Connection[Any], kept: Name, to: Found) -> None:
