@@ -10,13 +10,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from recorded import at_home
 from worlds import around, journalled, take_back, tree
 
 from wizard import durable
-from wizard.catalogue.effects import DeltaEmpty, DeltaRestore, Keep, MakeDirectory, Move, Write, delta
+from wizard.catalogue.effects import DeltaAppend, DeltaEmpty, DeltaRestore, Keep, MakeDirectory, Move, Write, delta
 from wizard.catalogue.world import World
 from wizard.errors import WorldMoved
 from wizard.roots import OutsideRoots
@@ -207,3 +209,24 @@ def test_what_somebody_commits_between_the_look_and_the_act_stops_it(
         replace(effect, path=path).do(world)
     assert DeltaTable(path).version() == 5
     assert DeltaTable(path).to_pyarrow_table().num_rows == before.num_rows + 1
+
+
+def test_rows_added_to_a_delta_table_are_taken_out_again_even_those_without_a_key(tmp_path: Path) -> None:
+    root = at_home("spark-4.2-delta", tmp_path)
+    world = around(root, sink="delta")
+    path, staged = str(root / "sink"), root / "runs/run-1/backfill/staged"
+    before = sorted(map(str, DeltaTable(path).to_pyarrow_table().to_pylist()))
+    kind = DeltaTable(path).to_pyarrow_table().schema
+    staged.mkdir(parents=True)
+    rows = pa.Table.from_pylist([{"id": 900}, {"id": None}, {"id": None}], kind)
+    pq.write_table(rows, staged / "part-0.parquet")
+    (staged / "manifest.json").write_text('{"files": [{"path": "part-0.parquet"}]}')
+    append = DeltaAppend(path, str(staged), "runbook-backfill-x", ("id",))
+    append.do(world)
+    append.do(world)
+    assert DeltaTable(path).to_pyarrow_table().num_rows == len(before) + 3
+    write_deltalake(path, pa.Table.from_pylist([{"id": 901}], kind), mode="append")
+    take_back(world, [append])
+    take_back(world, [append])
+    left = DeltaTable(path).to_pyarrow_table().to_pylist()
+    assert sorted(str(row) for row in left if row["id"] != 901) == before and len(left) == len(before) + 1

@@ -221,7 +221,8 @@ class DeltaAppend(Effect):
         if table.transaction_version(self.app) is None or any(e.get(_MARK) == mark for e in table.history()):
             return
         world.roots().check(self.path)
-        predicate = " AND ".join(f"target.`{name}` = source.`{name}`" for name in self.key)
+        # As the rows were told apart when they were staged: null is a key like any other.
+        predicate = " AND ".join(f"(target.`{name}` IS NOT DISTINCT FROM source.`{name}`)" for name in self.key)
         rows = self._rows().scanner(columns=list(self.key)).to_reader()
         properties = CommitProperties(custom_metadata={_MARK: mark})
         merge = table.merge(rows, predicate, source_alias="source", target_alias="target", commit_properties=properties)
