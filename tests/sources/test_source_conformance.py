@@ -1,6 +1,6 @@
 """What every kind of source must do alike, whatever a checkpoint keeps of it. docs/adapters.md says it in words.
 
-A source of your own is a `Case` more. Kafka, which needs a broker, answers the same questions in tests/connectors.
+A source of your own is a `Case` more. Kafka, which needs a broker, goes through it in tests/connectors.
 """
 
 from __future__ import annotations
@@ -25,12 +25,15 @@ from wizard.sources.open import open_source
 @dataclass(frozen=True)
 class Case:
     """`add` writes ten rows more; `position` is what a checkpoint that has read half of it keeps; `lose` takes what is
-    to be read next, as retention, a VACUUM or a clean-up would."""
+    to be read next, as retention, a VACUUM or a clean-up would; `leave` takes the source away, and `name` is what an error
+    must call it by."""
 
     source: Callable[[Path], Source]
     add: Callable[[Path], None]
     position: Callable[[Path], Any]
     lose: Callable[[Path], None]
+    leave: Callable[[Path], object] = lambda root: root.rename(root.with_name("elsewhere"))
+    name: Callable[[Path], str] = str
 
 
 def log_add(root: Path) -> None:
@@ -127,8 +130,8 @@ def test_a_source_that_is_not_there_is_an_error_or_gone_and_never_whole(case: Ca
     case.add(tmp_path / "s")
     position = case.position(tmp_path / "s")
     away = open_source(case.source(tmp_path / "s"))
-    (tmp_path / "s").rename(tmp_path / "elsewhere")
+    case.leave(tmp_path / "s")
     try:
         assert gone(away, position)
     except RunbookError as error:
-        assert "\n" not in str(error) and str(tmp_path / "s") in str(error)
+        assert "\n" not in str(error) and case.name(tmp_path / "s") in str(error)
