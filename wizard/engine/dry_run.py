@@ -125,7 +125,13 @@ def dry_run(
         "ends": ending.outcome,
         "fingerprint": before,
     }
-    return Preview(ending, walk.steps, told)
+    return Preview(ending, walk.steps, told | {"seal": _seal(told)})
+
+
+def _seal(told: dict[str, Any]) -> str:
+    """Over all the rest of a plan: what was previewed and perhaps approved is what is carried out."""
+    rest = {name: value for name, value in told.items() if name != "seal"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 def fingerprint(world: World) -> dict[str, str]:
@@ -154,13 +160,15 @@ def load_plan(file: str, runbook: str, job: str) -> dict[str, Any]:
         raise BadInput(f"{file}: not a plan of this version of runbook; make one with --dry-run --plan")
     if (told["runbook"], told["job"]) != (runbook, job):
         raise BadInput(f"{file}: is a plan for {told['runbook']} {told['job']}, not for {runbook} {job}")
+    if told["seal"] != _seal(told):
+        raise BadInput(f"{file}: was changed since it was saved; make a new plan with --dry-run --plan")
     return dict(told)
 
 
 def _is_plan(told: Any) -> bool:
     if not isinstance(told, dict) or told.get("plan") != FORMAT:
         return False
-    texts = all(isinstance(told.get(name), str) for name in ("id", "job", "runbook", "digest"))
+    texts = all(isinstance(told.get(name), str) for name in ("id", "job", "runbook", "digest", "seal"))
     marks, choices = told.get("fingerprint"), told.get("choices")
     if not texts or not re.fullmatch(r"[0-9a-f-]{36}", told["id"]) or not isinstance(marks, dict):
         return False
