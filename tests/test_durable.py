@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import uuid
@@ -90,3 +91,17 @@ def test_directories_that_hold_nothing_are_known(tmp_path: Path) -> None:
     (tmp_path / "c").mkdir()
     (tmp_path / "c/file").write_text("x")
     assert durable.empty_directories(str(tmp_path)) == ("a/b",)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_what_root_writes_over_somebody_elses_file_stays_his(tmp_path: Path) -> None:
+    """The job's user is to read its configuration afterwards, and again after an undo."""
+    file = tmp_path / "conf.yaml"
+    file.write_text("one")
+    file.chmod(0o600)
+    os.chown(file, 12345, 23456)
+    durable.copy(str(file), str(tmp_path / "saved"))
+    durable.write(str(file), b"two")
+    for each in (file, tmp_path / "saved"):
+        seen = each.stat()
+        assert (seen.st_uid, seen.st_gid, seen.st_mode & 0o777) == (12345, 23456, 0o600)

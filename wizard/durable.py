@@ -18,6 +18,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from wizard import objects
 from wizard.errors import RunbookError
@@ -132,11 +133,20 @@ def write(url: str, data: bytes, mode: int = 0o666) -> None:
     try:
         if os.path.exists(path):
             shutil.copymode(path, draft)
+            _same_owner(path, draft)
         os.replace(draft, path)
     except OSError:
         remove(draft)
         raise
     sync_directory(os.path.dirname(path))
+
+
+def _same_owner(like: str, path: str) -> None:
+    """Root may be the one who walks, and the job's own user is to read its file afterwards; others own what they write."""
+    if os.geteuid() == 0:
+        there = os.stat(like)
+        with suppress(PermissionError):  # a file server may know no root
+            os.chown(path, there.st_uid, there.st_gid)
 
 
 def create(url: str, data: bytes) -> bool:
@@ -350,6 +360,7 @@ def copy(source: str, target: str) -> None:
         else:
             shutil.copyfile(here, draft)
             shutil.copystat(here, draft)
+            _same_owner(here, draft)
             with open(draft, "rb") as file:
                 os.fsync(file.fileno())
             if digest(draft) != digest(here):
