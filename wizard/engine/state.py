@@ -81,10 +81,10 @@ def _take(state: State, entry: Entry) -> None:
             # What was waived or vouched for was said of what had been seen until then.
             state.waived.discard(entry.get("fact", ""))
             state.attested.discard(entry.get("fact", ""))
-        case "confirm":
-            _go(state, entry)
             if "lost" in entry:
                 _lost(state, entry)
+        case "confirm":
+            _go(state, entry)
         case "answer":
             _go(state, entry)
             _answered(state, entry)
