@@ -25,7 +25,7 @@ class Narrator:
 
     def __init__(self, stream: IO[str]) -> None:
         self.stream, self.paint = stream, Paint(stream)
-        self.mode = "live"
+        self.mode, self.job = "live", ""
 
     def __call__(self, event: Event) -> None:
         teller: Callable[[Event], None] | None = getattr(self, f"_{event['event']}", None)
@@ -36,7 +36,7 @@ class Narrator:
         print(text, file=self.stream, flush=True)
 
     def _start(self, event: Event) -> None:
-        self.mode = event["mode"]
+        self.mode, self.job = event["mode"], event["job"]
         word, colour = _BANNERS.get(event["mode"], (event["mode"].upper(), "red"))
         again = "picking up " if event.get("continued") else ""
         self.line(
@@ -93,7 +93,9 @@ class Narrator:
         good = event["outcome"] in ("resolved", "chosen")
         if self.mode == "dry run":
             self.line()
-            self.line(f"{self.paint('nothing was changed', 'cyan', 'bold')}; it would end: {event['outcome']}")
+            self.line(
+                f"{self.paint('nothing was changed', 'cyan', 'bold')}; it would end {event['outcome']}: {event['says']}"
+            )
             return
         mark, colour = ("✓", "green") if good else ("✗", "red")
         self.line()
@@ -103,7 +105,7 @@ class Narrator:
             self.line(f"  try again:  runbook continue {run}")
             self.line(f"  take back:  runbook undo {run}")
         if event.get("path"):
-            self.line(f"  next:       runbook {event['path']}")
+            self.line(f"  next:       runbook {event['path']} {self.job}".rstrip())
         self.line(self.paint(f"journal head {event['head']}", "dim"))
 
 

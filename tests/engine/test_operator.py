@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
 from stand import ANSWERS, JOB, TOPIC, Stand, fork, words
 
+from wizard.engine.events import event
+from wizard.line_mode import Narrator
 from wizard.sources.embedded_log import EmbeddedLog
 
 
@@ -144,3 +147,15 @@ def test_a_walk_whose_reader_goes_away_is_not_called_a_success(stand: Stand) -> 
     ended = [entry["outcome"] for entry in stand.journal(stand.only_run()) if entry["kind"] == "end"]
     assert (code == 0) == (ended == ["resolved"])
     assert ended == ["resolved"]
+
+
+def test_lines_name_the_next_command_with_its_job_and_a_dry_run_says_what_it_would_say() -> None:
+    told = io.StringIO()
+    for mode, path in (("live", "reset"), ("dry run", "")):
+        narrator = Narrator(told)
+        narrator(event("start", run="r", job="ingest", runbook="triage", mode=mode, title="t"))
+        narrator(
+            event("end", run="r", outcome="chosen", says="This way.", changed=False, head="h", exit_code=0, path=path)
+        )
+    assert "  next:       runbook reset ingest\n" in told.getvalue()
+    assert "nothing was changed; it would end chosen: This way.\n" in told.getvalue()

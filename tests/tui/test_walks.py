@@ -384,3 +384,16 @@ def test_a_prompt_without_a_suggestion_has_nothing_marked(stand: Stand) -> None:
             assert hands.prompt() is prompt
 
     asyncio.run(go())
+
+
+def test_triage_is_walked_from_the_job_and_leads_to_a_path(stand: Stand) -> None:
+    async def go() -> None:
+        async with at(stand.jobs, lambda app: JobScreen(JOB), (140, 45)) as hands:
+            await hands.until(lambda: isinstance(hands.app.screen, JobScreen) and hands.app.screen.seen)
+            await hands.pilot.press("t")
+            await hands.until(lambda: hands.app.walk_screen is not None)
+            prompt = await hands.asked()
+            assert isinstance(prompt, Choices) and hands.walk.trail.runbook == "triage"
+            assert all(each in hands.seen() for each in (option.name for option in prompt.question.step.options))
+
+    asyncio.run(go())

@@ -97,5 +97,7 @@ def _run(made: Callable[[], RunbookApp]) -> int:
     if app.walk_screen.trail.ended is not None:
         from wizard.line_mode import Narrator
 
-        Narrator(sys.stderr)(app.walk_screen.trail.ended)
+        narrator = Narrator(sys.stderr)
+        narrator.mode, narrator.job = app.walk_screen.trail.mode, app.walk_screen.trail.job
+        narrator(app.walk_screen.trail.ended)
     return app.walker.exit_code

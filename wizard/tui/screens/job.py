@@ -62,6 +62,7 @@ class JobScreen(Page):
         Binding("2", "path('replay')", "Replay", id="job.replay", show=False, tooltip="Choose replay"),
         Binding("3", "path('backfill')", "Backfill", id="job.backfill", show=False, tooltip="Choose backfill"),
         Binding("4", "path('reset')", "Reset", id="job.reset", show=False, tooltip="Choose reset"),
+        Binding("t", "triage", "Triage", id="job.triage", tooltip="Be asked what cannot be seen, and led to a path"),
         Binding("x", "explain", "Explain", id="job.explain", tooltip="Paste a stack trace: what it means"),
         Binding(
             "c",
@@ -203,6 +204,10 @@ class JobScreen(Page):
     def _walk(self, path: str, mode: str | None) -> None:
         if mode is not None:
             self.app.push_screen(self.runbook_app.walk_of(self.job, path, mode))
+
+    def action_triage(self) -> None:
+        """It changes nothing: there is nothing to dry-run or to rehearse."""
+        self.app.push_screen(self.runbook_app.walk_of(self.job, "triage"))
 
     def action_explain(self) -> None:
         from wizard.tui.screens.explain import ExplainDialog

@@ -109,6 +109,7 @@ class Choices(Prompt):
                 event.stop()
         elif event.key == "escape" and self._typing is not None:
             self._typing = None
+            self.remove_class("-typing")
             self.query_one(".typed").display = False
             self.query_one(OptionList).focus()
             event.stop()
@@ -126,6 +127,7 @@ class Choices(Prompt):
 
     def _ask_for(self, option: Option) -> None:
         self._typing = option
+        self.add_class("-typing")
         if option.waives:
             label = says("Type this out, word for word: ", (option.type_out, "bold"), ("  (Esc goes back)", "dim"))
         else:
