@@ -45,6 +45,28 @@ def test_a_table_says_its_rows_and_its_newest_batch(database: Server, tmp_path: 
     assert told.bytes == output.sql(f"SELECT pg_total_relation_size('{output.table}')")[0][0]
 
 
+@pytest.mark.parametrize("notes", [{}, {"batch_table": "notes_of_two"}], ids=["rows", "notes"])
+def test_rows_of_another_query_beside_its_own_make_a_table_doubtful(
+    notes: dict[str, str], database: Server, tmp_path: Path
+) -> None:
+    """The checkpoint was deleted over a full table and the job started again: every row is there twice."""
+    output = Output(database, tmp_path, **BATCHES, **notes)
+    output.create()
+    output.fill()
+    if notes:
+        output.sql("CREATE TABLE notes_of_two (query_id text, batch_id bigint)")
+        output.sql(f"INSERT INTO notes_of_two VALUES ('{output.query}', 13), ('an older one', 50)")
+    assert "SINK_OLDER" not in {found.code for found in seen(output).findings}
+    output.fill(query="an older one")
+    told = seen(output)
+    assert [found.message for found in told.findings] == ["the table holds rows of query an older one too"]
+    assert {path: told.paths[path]["verdict"] for path in ("resume", "replay", "reset")} == {
+        "resume": "unknown",
+        "replay": "unknown",
+        "reset": "safe",
+    }
+
+
 def test_the_notes_of_the_writer_tell_a_batch_without_rows(database: Server, tmp_path: Path) -> None:
     output = Output(database, tmp_path, **BATCHES, batch_table="notes_of_batches")
     output.create()

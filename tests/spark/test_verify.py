@@ -71,6 +71,15 @@ def test_keys_of_every_kind_are_compared_alike(spark: SparkSession, tmp_path: Pa
     assert verify(spark, planned) == answer
 
 
+def test_a_file_that_is_named_twice_is_there_twice_for_both(spark: SparkSession, tmp_path: Path) -> None:
+    once = DataFile(str(parquet(tmp_path / "k=a%20b/once.parquet", n=[1, 2])), values={"k": "a b"})
+    twice = DataFile(str(parquet(tmp_path / "k=a%20b/twice.parquet", n=[3])), values={"k": "a b"})
+    planned = plan_keys(["k", "n"], [once, twice, twice], files=[once, twice])
+    answer = compare(planned)
+    assert (answer["found"], answer["doubled"]["rows"], answer["missing"]["rows"]) == (4, 1, 0)
+    assert verify(spark, planned) == answer
+
+
 def test_counts_are_compared_alike(spark: SparkSession, tmp_path: Path) -> None:
     good = parquet(tmp_path / "good.parquet", id=["1", "1", "2", "3", None], sensor=["a", "a", "a", "b", "b"])
     other = parquet(tmp_path / "other.parquet", id=["4"], sensor=["a"])

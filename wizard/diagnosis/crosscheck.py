@@ -63,8 +63,14 @@ def cross_check(checkpoint: Checkpoint, sink: SinkReport) -> Iterator[Finding]:
 
 
 def _older(checkpoint: Checkpoint, sink: SinkReport) -> Iterator[Finding]:
-    """A batch is planned before its files are written; those that were there before are of another run of its number.
-    Told of the first batch while it is still logged, and of every one that both logs still have by itself."""
+    """Rows that another query wrote. Files are told by their time: a batch is planned before its files are written, and
+    those that were there before are of another run of its number. Told of the first batch while it is still logged, and
+    of every one that both logs still have by itself."""
+    other = sink.details.get("rows_of_another")
+    if other is not None and sink.last_batch is not None:
+        told = f"query {other} besides {checkpoint.query_id}, which is at batch {sink.last_batch}"
+        yield finding("SINK_OLDER", f"the table holds rows of query {other} too", told)
+        return
     began = checkpoint.offsets.get(0)
     if isinstance(began, OffsetEntry) and began.timestamp_ms and sink.oldest_ms is not None:
         before = began.timestamp_ms - sink.oldest_ms

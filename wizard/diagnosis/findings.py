@@ -296,9 +296,9 @@ CATALOGUE: dict[str, Kind] = {
     ),
     "SINK_OLDER": Kind(
         "error",
-        "The output's log lists files from before this checkpoint planned their batch: another query wrote them, or this "
-        "one before its checkpoint was taken back. Batches with their numbers were skipped without an error, later ones may be "
-        "there twice.",
+        "Another query wrote into this output, or this one before its checkpoint was taken back: its log lists files from before "
+        "this checkpoint planned their batch, or its rows name that query. Batches with the numbers in a log were skipped "
+        "without an error, others may be there twice.",
         "Reset output and checkpoint together. Where only the clocks of two machines differ, compare the rows.",
     ),
     "SINK_EMPTIED": Kind(

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from wizard.errors import RunbookError
-from wizard.postgres import Found, Table, columns, count, dotted, quoted, resolve, session
+from wizard.postgres import Found, Table, TooSlow, columns, count, dotted, quoted, resolve, session
 from wizard.sinks.interface import SinkProblem, SinkReport
 from wizard.sqlrows import SqlRows
 from wizard.text import some
@@ -57,7 +57,12 @@ class JdbcSink:
             bytes=int(size),
             by_batch=self.table.batch_column is not None,
             sparse=self.table.batch_table is None,
-            details={"table": dotted(found.identifier), "transactions": known, "unique_key": unique},
+            details={
+                "table": dotted(found.identifier),
+                "transactions": known,
+                "unique_key": unique,
+                "rows_of_another": another(self.table, query_id),
+            },
         )
 
 
@@ -93,6 +98,25 @@ def newest_of_rows(asked: Connection[Any], table: Table, query_id: str | None) -
     these = rows_after(table, query_id, -1)
     newest = _one(asked, query.format(quoted(table.batch_column or ""), quoted(table.identifier), these))
     return None if newest is None else int(newest)
+
+
+def another(table: Table, query_id: str | None) -> str | None:
+    """A query besides this one that has rows in the table; None also where that takes too long to be found out.
+
+    Asked so that an index on the query answers it: the table may be large, and nearly always holds one query's rows.
+    """
+    from psycopg.sql import SQL, Literal
+
+    if table.query_column is None or query_id is None:
+        return None
+    column, mine = quoted(table.query_column), Literal(query_id)
+    query = SQL("SELECT {0}::text FROM {1} WHERE {0} < {2} OR {0} > {2} LIMIT 1")
+    try:
+        with session(table) as asked:
+            row = asked.execute(query.format(column, quoted(table.identifier), mine)).fetchone()
+    except TooSlow:
+        return None
+    return str(row[0]) if row else None
 
 
 def others(asked: Connection[Any], table: Table, query_id: str | None) -> list[str]:
