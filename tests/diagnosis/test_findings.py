@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import struct
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -222,6 +223,20 @@ def test_a_sink_that_is_gone_is_told(tmp_path: Path) -> None:
     seen = diagnose(Subject(str(root / "checkpoint"), str(root / "sink")))
     (told,) = [found for found in seen.findings if found.severity == "error"]
     assert (told.code, told.message) == ("SINK_ABSENT", "batches up to 13 are committed and the sink is not there")
+
+
+def test_an_operator_without_keys_declares_the_session_s_partitions_and_keeps_one(tmp_path: Path) -> None:
+    """As 4.2 was seen to leave it for `groupBy().count()`; with keys the same is a partition that is gone."""
+    root = at_home(WINDOWS, tmp_path)
+    shutil.rmtree(root / "checkpoint/state/0/1")
+    assert "STATE_BROKEN" in codes(look(root))
+    text = {name: json.dumps({"type": "struct", "fields": fields}).encode() for name, fields in (
+        ("key", []), ("value", [{"name": "count", "type": "long", "nullable": False, "metadata": {}}]))}  # fmt: skip
+    chunks = b"".join(struct.pack(">iH", 1, len(each)) + each for each in text.values())
+    write("state/0/0/_metadata/schema", b"\0\2v2" + chunks)(root / "checkpoint")
+    seen = look(root)
+    assert "STATE_BROKEN" not in codes(seen)
+    assert [(op.partitions, op.needed, op.on_disk) for op in seen.checkpoint.operators] == [(2, 1, 1)]
 
 
 def test_a_directory_of_something_else_is_not_a_checkpoint(tmp_path: Path) -> None:

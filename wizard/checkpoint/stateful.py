@@ -21,7 +21,7 @@ _NOT_STORES = ("SSTs", "logs", "_metadata", "_stateSchema")
 _JOIN_STORES = (
     "left-keyToNumValues", "left-keyWithIndexToValue", "right-keyToNumValues", "right-keyWithIndexToValue",
 )  # fmt: skip
-_MAY_KEEP_ONE = ("globalLimit", "sessionWindowStateStoreSave")  # whatever they declare, and with any schema
+_KEEPS_ONE = "globalLimit"  # whatever it declares, and with any schema
 _MOST_OPERATORS = 1000  # a directory with a larger number is of no query
 
 
@@ -64,7 +64,7 @@ def read_operators(
             needed = pinned or count  # a repartition changes the conf
             label: str | None = declared.name
             told = tuple(each.name for each in declared.stores) or tuple(stores)
-            one_will_do = declared.name in _MAY_KEEP_ONE or keyed.get(name) is False
+            one_will_do = declared.name == _KEEPS_ONE or keyed.get(name) is False
         else:
             join = any(each.startswith(("left-", "right-")) for each in stores)
             label = "symmetricHashJoin" if join else None
