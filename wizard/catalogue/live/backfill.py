@@ -9,8 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from collections import Counter
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -28,10 +26,10 @@ from wizard.catalogue.live.range import (
     of_times,
     rows_in,
 )
+from wizard.catalogue.live.rows import examples_of, in_range
 from wizard.catalogue.world import Plan, Seen, World, fails, holds, unknown
 from wizard.checkpoint.filelog import read_names
 from wizard.checkpoint.reader import read_checkpoint
-from wizard.datafiles import DataFile, batches, shape
 from wizard.errors import BadInput, RunbookError
 from wizard.jobs.control.open import open_controller
 from wizard.jobs.control.stopped import Watch, stopped
@@ -40,18 +38,13 @@ from wizard.jobs.model import ProcessControl
 from wizard.jobs.paths import canonical, is_inside
 from wizard.sinks.delta import BACKFILL
 from wizard.sinks.file_sink import LOG
-from wizard.sinks.rows import output_files
 from wizard.sources.interface import as_offsets
 from wizard.sources.open import FILES
-from wizard.sources.rows import input_file
 from wizard.store import local_path, open_store
 from wizard.text import plural, some
 
-Key = tuple[Any, ...]
-_OF_THE_LOG = {"topic": "text", "partition": "int", "offset": "int"}
 _PIPELINE = "wizard.spark.run"
 _START_SECONDS, _ROWS_A_SECOND = 10.0, 20_000  # for the preview: the order of magnitude, on two cores
-_EXAMPLES = 3
 
 
 @answer("range.by_offsets")
@@ -274,75 +267,24 @@ def _compared(world: World, *, twice_is_wrong: bool) -> Seen:
     if wanted is None or not job.sink.key or job.sink.path is None:
         return unknown("there is no range, or the output has no key or no path in the registry")
     try:
-        output = output_files(job.sink.path, job.sink.format)
-        expected, kinds = _expected(world, wanted)
-        found = _counted(output.files, expected, kinds, wanted)
+        answer, as_of = in_range(job, wanted, world.say)
     except (RunbookError, OSError) as error:
         return unknown(str(error))
-    gaps = [key for key in expected if not found[key]]
-    twice = [key for key, count in found.items() if count > expected[key] > 0]
+    rows, gaps, twice = answer["expected"], answer["missing"], answer["doubled"]
     wrong = []
-    if gaps:
+    if gaps["rows"]:
         wrong.append(
-            f"{len(gaps)} of {len(expected)} rows of the range are not in the output: {_shown(job.sink.key, gaps)}"
+            f"{gaps['rows']} of {rows} rows of the range are not in the output: {examples_of(gaps['examples'])}"
         )
-    if twice and twice_is_wrong:
-        wrong.append(f"{len(twice)} rows of the range are in the output more than once: {_shown(job.sink.key, twice)}")
-    data = {"rows": len(expected), "gaps": len(gaps), "duplicates": len(twice)}
+    if twice["keys"] and twice_is_wrong:
+        wrong.append(
+            f"{twice['keys']} rows of the range are in the output more than once: {examples_of(twice['examples'])}"
+        )
+    data = {"rows": rows, "gaps": gaps["rows"], "duplicates": twice["keys"]}
     if wrong:
         return fails(*wrong, **data)
     how = "exactly once" if twice_is_wrong else "for a reader to see"
-    return holds(f"all {len(expected)} rows of the range are there {how} ({output.as_of})", **data)
-
-
-def _expected(world: World, wanted: Range) -> tuple[Counter[Key], dict[str, str]]:
-    """How often each key of the range is in the source, and the kinds the key's columns are compared in."""
-    job = world.job
-    key = [column.lower() for column in job.sink.key]
-    if "files" in wanted:
-        files = [input_file(job.source.path or "", path, job.source.format) for path in wanted["files"]]
-        kinds = {column: kind for column, kind in shape(files[0], job.sink.key).kinds.items()}
-        return Counter(row for file in files for row in _rows(file, kinds)), kinds
-    if not {"partition", "offset"} <= set(key) <= set(_OF_THE_LOG):
-        raise RunbookError(
-            f"the key [{', '.join(job.sink.key)}] is not made of topic, partition and offset; a row cannot be traced"
-        )
-    if "topic" not in key and len(wanted["end"]) > 1:
-        raise RunbookError("the range is of several topics and the key does not name the topic")
-    expected: Counter[Key] = Counter()
-    for topic, parts in wanted["end"].items():
-        for p, end in parts.items():
-            for offset in range(wanted["start"][topic][p], end):
-                row = {"topic": topic, "partition": int(p), "offset": offset}
-                expected[tuple(row[column] for column in key)] = 1
-    return expected, {column: _OF_THE_LOG[column.lower()] for column in job.sink.key}
-
-
-def _counted(files: tuple[DataFile, ...], expected: Counter[Key], kinds: dict[str, str], wanted: Range) -> Counter[Key]:
-    found: Counter[Key] = Counter()
-    for file in files:
-        found.update(row for row in _rows(file, kinds, wanted) if row in expected)
-    return found
-
-
-def _rows(file: DataFile, kinds: dict[str, str], wanted: Range | None = None) -> Iterator[Key]:
-    import pyarrow.compute as pc
-
-    for batch in batches(file, kinds):
-        offset = next((name for name in batch.schema.names if name.lower() == "offset"), None)
-        if wanted and "start" in wanted and offset:
-            # Most of a large output is outside the range, and is not turned into Python objects.
-            low = min(n for parts in wanted["start"].values() for n in parts.values())
-            high = max(n for parts in wanted["end"].values() for n in parts.values())
-            at = batch.column(offset)
-            batch = batch.filter(pc.and_(pc.greater_equal(at, low), pc.less(at, high)))
-        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
-
-
-def _shown(key: tuple[str, ...], rows: list[Key]) -> str:
-    return "; ".join(
-        " ".join(f"{name} {value}" for name, value in zip(key, row, strict=True)) for row in rows[:_EXAMPLES]
-    ) + (", …" if len(rows) > _EXAMPLES else "")
+    return holds(f"all {rows} rows of the range are there {how} ({as_of})", **data)
 
 
 def _answered(world: World) -> Range:

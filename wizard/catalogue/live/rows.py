@@ -10,7 +10,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -71,21 +71,17 @@ def exact(job: Job, say: Say = lambda line: None) -> Seen:
         return unknown(str(error))
 
 
-def range_exact(world: World, job: Job | None = None) -> Seen:
-    """Every row of the walk's range is in the output once, as a reader sees it now; rows beyond it are no matter."""
-    job = job or world.job
-    try:
-        told = world.answers["range"]
-        key, output = _key(job), output_of(job)
-        if "files" in told:
-            files = _input_files(job.source, [str(path) for path in told["files"]])
-            planned = plan_keys(key, output.files, files=files, inside=True)
-            return _judged(_answer(planned, say=world.say), [f"of {plural(len(files), 'input file')}; {output.as_of}"])
-        ranges = _ranges(key, _offsets(told["start"], "the range"), _offsets(told["end"], "the range"))
-        planned = plan_keys(key, output.files, ranges=ranges, inside=True)
-        return _judged(_answer(planned, say=world.say), [output.as_of], _span(ranges))
-    except RunbookError as error:
-        return unknown(str(error))
+def in_range(job: Job, told: Mapping[str, Any], say: Say = lambda line: None) -> tuple[dict[str, Any], str]:
+    """The rows of a range against the output as a reader sees it now, which is said in words; rows beyond it are no matter."""
+    key, output = _key(job), output_of(job)
+    if "files" in told:
+        files = _input_files(job.source, [str(path) for path in told["files"]])
+        return _answer(plan_keys(key, output.files, files=files, inside=True), say), output.as_of
+    start, end = _offsets(told["start"], "the range"), _offsets(told["end"], "the range")
+    if len(end) > 1 and "topic" not in {column.lower() for column in key}:
+        raise RunbookError("the range is of several topics and the key does not name the topic; add topic to sink.key")
+    ranges = _ranges(key, start, end)
+    return _answer(plan_keys(key, output.files, ranges=ranges, inside=True), say), output.as_of
 
 
 def smallest_and_largest(job: Job) -> dict[tuple[str | None, int], tuple[int, int]]:
@@ -127,7 +123,7 @@ def beyond(job: Job, files: list[DataFile]) -> tuple[int, str]:
     answer = _answer(planned, lambda line: None)
     found = [answer["foreign"], *([answer["doubled"]] if told is not None else [])]
     return sum(each["rows"] for each in found), next(
-        (_examples(each["examples"]) for each in found if each["rows"]), ""
+        (examples_of(each["examples"]) for each in found if each["rows"]), ""
     )
 
 
@@ -386,7 +382,7 @@ def _judged(
         verb = {"missing": "too few", "doubled": "surplus rows of a key", "foreign": "too many"}
     for kind, words in verb.items():
         if answer[kind]["rows"]:
-            lines.append(f"{answer[kind]['rows']} {words}: {_examples(answer[kind]['examples'])}")
+            lines.append(f"{answer[kind]['rows']} {words}: {examples_of(answer[kind]['examples'])}")
     if answer["repeated"]:
         lines.append(f"the input itself holds {answer['repeated']} rows whose key came before; compared as such")
     lines += [*notes, *doubts]
@@ -395,7 +391,7 @@ def _judged(
     return (fails if bad else holds)(*lines, **answer)
 
 
-def _examples(keys: Sequence[dict[str, Any]]) -> str:
+def examples_of(keys: Sequence[dict[str, Any]]) -> str:
     return "; ".join(printable(", ".join(f"{column} {value}" for column, value in key.items())) for key in keys)
 
 
