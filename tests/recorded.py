@@ -47,6 +47,7 @@ def at_home(name: str, to: Path) -> Path:
         if file.exists():
             os.utime(file, (seconds, seconds))
     logs = [*root.glob("sink/_spark_metadata/*"), *root.glob("checkpoint/sources/*/*")]
+    logs += root.glob("checkpoint/state/*/_metadata/v2/*")
     for log in logs:
         if not log.name.startswith("."):
             log.write_bytes(log.read_bytes().replace(f"/tmp/runbook-fixture/{name}".encode(), str(root).encode()))

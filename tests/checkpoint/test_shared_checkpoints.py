@@ -129,7 +129,16 @@ def test_a_gap_before_the_newest_offsets_is_found() -> None:
     assert found["paths"]["resume"]["verdict"] == "blocked"
 
 
-@pytest.mark.parametrize("name", [name for name in EXPECTED if "inconsistent" not in name])
+def test_a_copy_of_a_transform_with_state_looks_for_its_schema_where_it_was() -> None:
+    """CHECKPOINTS.md, 6e: it fails with `File … does not exist`."""
+    found = look("checkpoint-version-4.0.0-tws-avro")
+    assert codes(found) == {"STATE_SCHEMA_GONE"}
+    assert found["restart"]["action"] == "refused"
+    assert found["restart"]["error"].endswith("/0_6b12d3c5-57e6-4001-8321-3ae63d6be7a0 does not exist")
+    assert found["paths"]["resume"]["verdict"] == found["paths"]["replay"]["verdict"] == "blocked"
+
+
+@pytest.mark.parametrize("name", [n for n in EXPECTED if "inconsistent" not in n and "tws" not in n])
 def test_spark_restarts_these_and_so_nothing_is_an_error(name: str) -> None:
     assert [one for one in look(name)["findings"] if one["severity"] == "error"] == []
 

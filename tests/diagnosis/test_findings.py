@@ -39,6 +39,8 @@ from wizard.diagnosis.findings import CATALOGUE
 KILLED = "spark-4.2-stateless-killed"  # planned 2, committed 1, an orphan file in the sink
 DELTA = "spark-4.2-delta"  # planned and committed 4, the table at txn 4
 SINK_LOG = "../sink/_spark_metadata"
+JOIN3 = "spark-4.2-join-rocksdb3"
+OPERATOR = "state/0/_metadata/v2/0"
 
 
 def nothing(_: Path) -> None:
@@ -134,6 +136,21 @@ CASES = [
     Case("STATE_BROKEN", ROCKSDB, last_sst, "state version 19 cannot be loaded in state/0/0"),
     Case("STATE_BROKEN", CHANGELOG, lose("state/0/1"), "operator 0 lacks partitions"),
     Case("STATE_ABSENT", WINDOWS, lose("state"), "there is no state/, and the watermark has moved"),
+    Case(
+        "STATE_SCHEMA_MOVED",
+        JOIN3,
+        edit(OPERATOR, "/state/0/_stateSchema", "/old/0/_stateSchema"),
+        "operator 0 looks for",
+    ),
+    Case(
+        "STATE_SCHEMA_GONE",
+        JOIN3,
+        all_of(
+            edit(OPERATOR, "symmetricHashJoin", "transformWithStateExec"),
+            edit(OPERATOR, "/state/0/_stateSchema", "/old/0/_stateSchema"),
+        ),
+        "operator 0 looks for the schema of its state elsewhere",
+    ),
     Case("STATE_STALE", WINDOWS, into_state(21), "state is ahead of batch 18"),
     Case("STATE_FOREIGN", WINDOWS, write("state/0/0/notes.txt", b""), "1 foreign file among the state"),
     Case("OPERATOR_METADATA_UNREADABLE", WINDOWS, write("state/0/_metadata/metadata", b"v1\n{"), "state/0/_metadata"),

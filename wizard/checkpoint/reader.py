@@ -21,7 +21,7 @@ from wizard.checkpoint.sourcelog import SourceLog, read_source_log
 from wizard.checkpoint.state import State, missing_ssts
 from wizard.checkpoint.stateful import Operator, read_operators, read_state
 from wizard.checkpoint.tree import LOGS, scan
-from wizard.store import Content, Listing, Store
+from wizard.store import Content, Listing, LocalStore, Store, exists, local_path
 
 PARTITIONS = "spark.sql.shuffle.partitions"
 RECENT = 24
@@ -50,6 +50,7 @@ class Checkpoint:
     state: State = field(default_factory=State)
     state_entries: bool = False
     lost_ssts: Mapping[str, tuple[str, ...] | str] = field(default_factory=dict)
+    lost_schemas: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     state_checksums: bool = False
     damaged: tuple[Unreadable, ...] = ()
     foreign: tuple[str, ...] = ()
@@ -177,6 +178,7 @@ def read_checkpoint(store: Store, recent: int = RECENT) -> Checkpoint:
         state=_without_torn(store, state, lost_ssts),
         state_entries=bool("state" in tree and (tree["state"].dirs or tree["state"].files)),
         lost_ssts=lost_ssts,
+        lost_schemas=_lost_schemas(store, operators),
         state_checksums=_visible_checksums(tree),
         damaged=damaged,
         foreign=_foreign(root),
@@ -289,6 +291,19 @@ def _without_torn(store: Store, state: State, lost: Mapping[str, tuple[str, ...]
         for files in state.stores
     ]
     return State(tuple(stores)) if lost else state
+
+
+def _lost_schemas(store: Store, operators: tuple[Operator, ...]) -> dict[int, tuple[str, ...]]:
+    """By operator, the schema files that its metadata names and that are not there. Of another kind of store than the
+    checkpoint's own nothing is asked."""
+    local = isinstance(store, LocalStore)
+    todo = [(op.id, path) for op in operators for path in op.schema_files if (local_path(path) is not None) == local]
+    there = store.map(exists, (path for _, path in todo))
+    lost: dict[int, tuple[str, ...]] = {}
+    for (op, path), seen in zip(todo, there, strict=True):
+        if seen is False:
+            lost[op] = (*lost.get(op, ()), path)
+    return lost
 
 
 def _pinned_partitions(offsets: Mapping[int, OffsetEntry | Unreadable]) -> int | None:

@@ -37,6 +37,7 @@ class Operator:
     needed: int
     on_disk: int
     inferred: bool = False
+    schema_files: tuple[str, ...] = ()  # by absolute path, wherever the checkpoint is now
 
 
 def read_operators(
@@ -74,8 +75,10 @@ def read_operators(
             count = needed if not one_will_do or on_disk.keys() != {0} else 1
         if one_will_do and on_disk.keys() == {0}:
             needed = 1
+        named = () if not isinstance(declared, OperatorMetadata) else declared.stores
+        schema_files = tuple(file for each in named for file in each.schema_files)
         inferred = not isinstance(declared, OperatorMetadata)
-        operators.append(Operator(op, label, told, count, needed, _within(on_disk, needed), inferred))
+        operators.append(Operator(op, label, told, count, needed, _within(on_disk, needed), inferred, schema_files))
     return tuple(sorted(operators, key=lambda each: each.id)), tuple(sorted(run_starts)), tuple(damaged)
 
 

@@ -10,7 +10,7 @@ from wizard.checkpoint.logfile import Unreadable
 from wizard.checkpoint.offsets import OffsetEntry, log_offset
 from wizard.checkpoint.reader import PARTITIONS, Checkpoint
 from wizard.diagnosis.findings import Finding, finding
-from wizard.diagnosis.restart import Restart, leftovers, repartition_to_finish, short_of_partitions
+from wizard.diagnosis.restart import Restart, leftovers, repartition_to_finish, schemas_gone, short_of_partitions
 from wizard.text import batches, is_are, plural, some
 
 
@@ -174,6 +174,9 @@ def _state(checkpoint: Checkpoint, restart: Restart) -> Iterator[Finding]:
     # Batch 0 loads none and makes them all; a repartition has still to make them.
     for op in short_of_partitions(checkpoint) if needed and not repartition_to_finish(checkpoint) else ():
         yield finding("STATE_BROKEN", f"operator {op.id} lacks partitions", f"{op.on_disk} of {op.needed} on disk")
+    for operator, paths in checkpoint.lost_schemas.items():
+        code = "STATE_SCHEMA_GONE" if paths[0] in schemas_gone(checkpoint) else "STATE_SCHEMA_MOVED"
+        yield finding(code, f"operator {operator} looks for the schema of its state elsewhere", some(paths, 2))
     stale = sorted(
         {v for files in checkpoint.state.stores for kind in files.files.values() for v in kind if v > planned + 1}
     )

@@ -142,6 +142,18 @@ CATALOGUE: dict[str, Kind] = {
         "STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY, earlier ones on the first state file that does not exist.",
         "Restore state/, or reset; a job that has a watermark and keeps no state can be started as it is.",
     ),
+    "STATE_SCHEMA_GONE": Kind(
+        "error",
+        "The operator's metadata names its schema files by absolute path, and they are not there: the checkpoint was moved or "
+        "copied. transformWithState fails at start: File … does not exist.",
+        "Move it back; or write the new place into stateSchemaFilePaths of every state/*/_metadata/v2/* while the job is stopped.",
+    ),
+    "STATE_SCHEMA_MOVED": Kind(
+        "warning",
+        "The operator's metadata names its schema files by absolute path, and they are not there: the checkpoint was moved or "
+        "copied. The job goes on, and makes a directory anew at the old place.",
+        "Move it back; or write the new place into stateSchemaFilePaths of every state/*/_metadata/v2/* while the job is stopped.",
+    ),
     "STATE_STALE": Kind(
         "warning",
         "State files are there for batches after the last planned one: a rollback left them. They are trusted at load and can "

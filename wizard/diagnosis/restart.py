@@ -279,6 +279,8 @@ def _state(checkpoint: Checkpoint, batch: int) -> Restart | None:
         return _refused(
             f"state version {batch} cannot be loaded: {name} is gone", f"[CANNOT_LOAD_STATE_STORE.{kind}] {name}", batch
         )
+    if gone := schemas_gone(checkpoint):
+        return _refused(f"the schema of the state is looked for at {gone[0]}", f"File {gone[0]} does not exist", batch)
     if batch and (short := short_of_partitions(checkpoint)):
         op = short[0]
         says = f"operator {op.id} has {op.on_disk} of its {op.needed} partitions"
@@ -289,6 +291,14 @@ def _state(checkpoint: Checkpoint, batch: int) -> Restart | None:
 def short_of_partitions(checkpoint: Checkpoint) -> list[Operator]:
     """Operators with fewer partitions on disk than the next batch loads."""
     return [op for op in checkpoint.operators if op.on_disk < op.needed]
+
+
+def schemas_gone(checkpoint: Checkpoint) -> list[str]:
+    """Schema files that transformWithState reads at start; a join of state format 3 only makes their directory anew."""
+    names = {op.id: op.name or "" for op in checkpoint.operators}
+    return [
+        path for op, paths in checkpoint.lost_schemas.items() if "transformWithState" in names[op] for path in paths
+    ]
 
 
 def repartition_to_finish(checkpoint: Checkpoint) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from wizard.checkpoint.reader import Checkpoint
 from wizard.errors import BadInput
 
-# The first release that pins each conf, from offsets written by real releases; see docs/reader.md.
+# The first release that pins each conf, from offsets written by real releases.
 _FIRST_PINNED: tuple[tuple[tuple[int, int], str], ...] = (
     ((4, 3), "spark.sql.dropDuplicates.deterministicKeyOrder.enabled"),
     ((4, 2), "spark.sql.streaming.stateStore.rowChecksum.enabled"),

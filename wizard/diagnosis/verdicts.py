@@ -37,6 +37,7 @@ _BLOCKS_RESUME = frozenset(
         "ORPHAN_CRC",
         "STATE_BROKEN",
         "STATE_STALE",
+        "STATE_SCHEMA_GONE",
         "SOURCES_DIFFER",
         "SOURCE_LOST",
         "SOURCE_REWRITTEN",
@@ -176,7 +177,15 @@ def _replay(seen: Evidence) -> dict[str, Any]:
         verdict.add("safe", f"can go back as far as the end of batch {earliest}: {seen.reach.why}")
     for found in seen.having(
         _SINK_BEYOND_REPLAY
-        | {"FENCED", "NEWER_FORMAT", "SPARK_TOO_OLD", "METADATA_MISSING", "METADATA_UNREADABLE", "SINK_BEHIND"}
+        | {
+            "FENCED",
+            "NEWER_FORMAT",
+            "SPARK_TOO_OLD",
+            "STATE_SCHEMA_GONE",
+            "METADATA_MISSING",
+            "METADATA_UNREADABLE",
+            "SINK_BEHIND",
+        }
         | {"SOURCES_DIFFER", "SOURCE_LOST", "TOPIC_RECREATED", "INPUT_TOUCHED"}
     ):
         if (
