@@ -19,6 +19,15 @@ def nothing(_: Path) -> None:
     pass
 
 
+def kept_by_another(checkpoint: Path) -> None:
+    """Its class pinned, and its files called otherwise."""
+    for path in [*checkpoint.glob("offsets/[0-9]*"), *checkpoint.glob("state/0/[01]/*.*")]:
+        if path.parent.name == "offsets":
+            path.write_text(path.read_text().replace("HDFSBackedStateStoreProvider", "CloudStateStoreProvider"))
+        else:
+            path.rename(path.with_suffix(".blob"))
+
+
 @pytest.mark.parametrize(
     ("situation", "fixture", "damage", "how", "expected"),
     [
@@ -37,6 +46,7 @@ def nothing(_: Path) -> None:
         ("logs deleted, nothing to go on from", ROWS, empty("offsets", "commits"), KEYED, "blocked blocked blocked unknown"),
         ("state broken now, whole before", WINDOWS, lose("state/0/1/19.delta"), KEYED, "blocked safe blocked safe"),
         ("a state partition lost", WINDOWS, lose("state/0/1"), KEYED, "blocked blocked blocked safe"),
+        ("state kept by a provider of another make", WINDOWS, kept_by_another, KEYED, "unknown unknown blocked safe"),
         ("an input file gone", ROWS, lose("../input/f3.json"), KEYED, "safe safe blocked blocked"),
         ("the input of a batch that must run gone", KILLED, lose("../input/f5.json"), KEYED, "blocked blocked blocked blocked"),
         ("the sink's log lost", ROWS, lose("../sink/_spark_metadata"), KEYED, "blocked blocked blocked safe"),

@@ -24,6 +24,8 @@ from wizard.checkpoint.tree import LOGS, scan
 from wizard.store import Content, Listing, LocalStore, Store, exists, local_path
 
 PARTITIONS = "spark.sql.shuffle.partitions"
+_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+_PROVIDERS = ("HDFSBackedStateStoreProvider", "RocksDBStateStoreProvider")
 RECENT = 24
 OLDEST = 3
 _KNOWN_AT_ROOT = {"metadata", ".metadata.crc"}
@@ -108,6 +110,12 @@ class Checkpoint:
     def confs(self) -> dict[str, str]:
         latest = self.latest_offsets
         return latest.confs if latest else {}
+
+    @property
+    def foreign_provider(self) -> str | None:
+        """The class that keeps the state, where its files are of a form that is not known here."""
+        name = self.confs.get(_PROVIDER, "").rpartition(".")[2]
+        return name if name and name not in _PROVIDERS and self.operators else None
 
     @cached_property
     def sources(self) -> tuple[SourceOffset, ...]:

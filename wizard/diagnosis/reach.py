@@ -45,6 +45,8 @@ def reach(
         return Reach(None, "a continuous query has no batches to go back to")
     if checkpoint.async_progress:
         return Reach(None, "async progress tracking logs only some batches")
+    if checkpoint.foreign_provider:
+        return Reach(None, f"the state is kept by {checkpoint.foreign_provider}, whose files are not read here")
     if short := short_of_partitions(checkpoint):
         return Reach(None, f"operator {short[0].id} has {short[0].on_disk} of its {short[0].needed} partitions")
     earliest: int | None = None

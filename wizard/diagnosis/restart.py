@@ -266,6 +266,10 @@ def _blocked_write(checkpoint: Checkpoint, batch: int, again: bool) -> Restart |
 
 
 def _state(checkpoint: Checkpoint, batch: int) -> Restart | None:
+    if checkpoint.foreign_provider:
+        return Restart(
+            "unknown", batch, f"the state is kept by {checkpoint.foreign_provider}, whose files are not read here"
+        )
     for lost in checkpoint.lost_ssts.values():
         what = lost if isinstance(lost, str) else f"{lost[0]} is gone"
         return _refused(

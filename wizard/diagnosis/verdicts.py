@@ -172,7 +172,8 @@ def _replay(seen: Evidence) -> dict[str, Any]:
     verdict = _Verdict()
     earliest = seen.reach.earliest
     if earliest is None:
-        verdict.add("unknown" if seen.checkpoint.unlisted else "blocked", seen.reach.why)
+        not_seen = seen.checkpoint.unlisted or seen.checkpoint.foreign_provider
+        verdict.add("unknown" if not_seen else "blocked", seen.reach.why)
     else:
         verdict.add("safe", f"can go back as far as the end of batch {earliest}: {seen.reach.why}")
     for found in seen.having(

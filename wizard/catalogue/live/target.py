@@ -30,8 +30,6 @@ from wizard.store import Store, open_store
 from wizard.text import some
 
 PARTITIONS = "spark.sql.shuffle.partitions"
-_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
-_KNOWN_PROVIDERS = ("HDFSBackedStateStoreProvider", "RocksDBStateStoreProvider")
 
 
 @answer("target.by_batch")
@@ -116,13 +114,12 @@ def state(world: World) -> Seen:
     store = open_store(world.job.checkpoint)
     seen = read_checkpoint(store)
     version = batch + 1
-    provider = seen.confs.get(_PROVIDER, "").rpartition(".")[2]
     if not seen.state.stores:
         if seen.state_missed:
             return unknown("there is no state/, and the watermark has moved: if the job keeps state, it is lost")
         return unknown("state/ holds no store this tool can read") if seen.state_entries else holds("no state is kept")
-    if provider and provider not in _KNOWN_PROVIDERS:
-        return unknown(f"the state is kept by {provider}, which this tool cannot read")
+    if seen.foreign_provider:
+        return unknown(f"the state is kept by {seen.foreign_provider}, which this tool cannot read")
     if errors := [f"{files.directory}: {files.error}" for files in seen.state.stores if files.error]:
         return unknown(*errors)
     if broken := seen.state.lacking(version):
