@@ -256,6 +256,15 @@ def test_an_operator_without_keys_declares_the_session_s_partitions_and_keeps_on
     assert [(op.partitions, op.needed, op.on_disk) for op in seen.checkpoint.operators] == [(2, 1, 1)]
 
 
+def test_operators_that_are_not_there_are_told_at_once(tmp_path: Path) -> None:
+    root = at_home(WINDOWS, tmp_path)
+    (root / "checkpoint/state/9223372036854775807").mkdir()  # of no query
+    assert "STATE_BROKEN" not in codes(look(root))
+    (root / "checkpoint/state/900").mkdir()
+    (told,) = [found for found in look(root).findings if found.code == "STATE_BROKEN"]
+    assert told.message == "900 operators lack partitions"
+
+
 def test_a_directory_of_something_else_is_not_a_checkpoint(tmp_path: Path) -> None:
     (tmp_path / "photos").mkdir()
     assert codes(diagnose(Subject(str(tmp_path)))) == {"NOT_A_CHECKPOINT"}

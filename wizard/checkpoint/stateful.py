@@ -46,9 +46,10 @@ def read_operators(
     """The operators, the batches that runs began with where metadata tells them, and what could not be read."""
     state = tree.get("state")
     keyed = {schema.path.split("/")[1]: key for schema in schemas if (key := _has_key(schema)) is not None}
-    there = {op: name for name in (state.dirs if state else ()) if (op := batch_id(name)) is not None}
+    numbered = ((batch_id(name), name) for name in (state.dirs if state else ()))
+    there = {op: name for op, name in numbered if op is not None and op < _MOST_OPERATORS}
     # Spark numbers them from 0: one that is not there among others is lost.
-    lost = set(range(min(max(there, default=0), _MOST_OPERATORS))) - there.keys()
+    lost = set(range(max(there, default=0))) - there.keys()
     operators = [Operator(op, None, (), pinned or 1, pinned or 1, 0, inferred=True) for op in lost]
     run_starts: set[int] = set()
     damaged: list[Unreadable] = []

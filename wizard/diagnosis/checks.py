@@ -174,8 +174,11 @@ def _state(checkpoint: Checkpoint, restart: Restart) -> Iterator[Finding]:
             lost if isinstance(lost, str) else some(lost),
         )
     # Batch 0 loads none and makes them all; a repartition has still to make them.
-    for op in short_of_partitions(checkpoint) if needed and not repartition_to_finish(checkpoint) else ():
-        yield finding("STATE_BROKEN", f"operator {op.id} lacks partitions", f"{op.on_disk} of {op.needed} on disk")
+    short = short_of_partitions(checkpoint) if needed and not repartition_to_finish(checkpoint) else []
+    if short:
+        who = f"operator {short[0].id} lacks" if len(short) == 1 else f"{len(short)} operators lack"
+        seen = [f"operator {op.id}: {op.on_disk} of {op.needed} on disk" for op in short]
+        yield finding("STATE_BROKEN", f"{who} partitions", some(seen))
     for operator, paths in checkpoint.lost_schemas.items():
         code = "STATE_SCHEMA_GONE" if paths[0] in schemas_gone(checkpoint) else "STATE_SCHEMA_MOVED"
         yield finding(code, f"operator {operator} looks for the schema of its state elsewhere", some(paths, 2))
