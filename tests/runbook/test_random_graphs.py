@@ -25,7 +25,15 @@ def some(dice: random.Random, names: list[str], most: int) -> tuple[str, ...]:
 
 def made_up_catalogue(dice: random.Random) -> Catalogue:
     probes = [
-        Probe(fact, "", "", takes=("value",) if dice.random() < 0.15 else (), waivable="so", attestable="so")
+        Probe(
+            fact,
+            "",
+            "",
+            takes=("value",) if dice.random() < 0.15 else (),
+            waivable="so",
+            attestable="so" if dice.random() < 0.5 else "",
+            waived_unseen=dice.random() < 0.3,
+        )
         for fact in FACTS
     ]
     untaken = [probe.name for probe in probes if not probe.takes]
@@ -74,12 +82,8 @@ def made_up_steps(dice: random.Random, catalogue: Catalogue) -> walker.Steps:
             if dice.random() < 0.5:
                 steps[name] |= {"confirm": "{job.name}", "on_decline": to()}
         elif kind == "ask":
-            extras = (
-                {},
-                {"gives": "value.typed"},
-                {"waives": dice.choice(FACTS), "type_out": "so"},
-                {"attests": dice.choice(FACTS)},
-            )
+            extras = [{}, {"gives": "value.typed"}, {"waives": dice.choice(FACTS), "type_out": "so"}]
+            extras += [{"attests": fact} for fact in FACTS if catalogue.probes[fact].attestable][:1]
             options = {f"o{number}": {"say": "so", "goto": to(), **dice.choice(extras)} for number in range(2)}
             steps[name] = {"ask": "?", "options": options}
         else:

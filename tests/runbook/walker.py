@@ -36,9 +36,14 @@ class World:
         return replace(self, told=self.told | {answer})
 
     def see(self, fact: str, catalogue: Catalogue, fails: bool = False) -> World:
-        if not catalogue.probes[fact].attestable:
-            return self  # nobody may vouch for it anyway
+        if not by_word(fact, catalogue):
+            return self
         return replace(self, refuted=self.refuted | {fact} if fails else self.refuted - {fact})
+
+
+def by_word(fact: str, catalogue: Catalogue) -> bool:
+    """Whether somebody's word stands for it only while it was not seen to fail."""
+    return bool(catalogue.probes[fact].attestable or catalogue.probes[fact].waived_unseen)
 
 
 def outcomes(step: dict[str, Any], world: World, catalogue: Catalogue = CATALOGUE) -> Iterator[tuple[str, str, World]]:
@@ -95,8 +100,8 @@ def broken(step: dict[str, Any], world: World, catalogue: Catalogue = CATALOGUE)
             ("RB203", f"given {name}") for name in catalogue.probes[step["check"]].takes if name not in world.told
         }
     elif "ask" in step:
-        vouched = {option["attests"] for option in step["options"].values() if "attests" in option}
-        wrong |= {("RB206", f"unrefuted {fact}") for fact in vouched & world.refuted}
+        words = {option.get(verb) for option in step["options"].values() for verb in ("attests", "waives")}
+        wrong |= {("RB206", f"unrefuted {fact}") for fact in words & world.refuted}
     elif "end" in step:
         outcome = catalogue.outcomes[step["end"]]
         claims = set(outcome.requires) | set(catalogue.paths[step["path"]].requires if "path" in step else ())

@@ -22,6 +22,7 @@ class Probe:
     unknown_when: str
     takes: tuple[str, ...] = ()  # answers the operator must have given before it can be asked
     waivable: str = ""  # why somebody may go on although it does not hold; empty: nobody may
+    waived_unseen: bool = False  # the waiver is of a look that could not tell; what was seen to fail is not waived
     attestable: str = ""  # why the operator can know what cannot be observed; empty: only the probe can say
 
 

@@ -21,6 +21,9 @@ Generated from `wizard/catalogue/` by `python -m wizard.catalogue.page > docs/ca
 """
 
 
+_UNSEEN = ", unless it was seen to fail"
+
+
 def page() -> str:
     return _INTRO + "".join(_family(family) for family in FAMILIES)
 
@@ -42,7 +45,7 @@ def _details(entry: Entry) -> list[str]:
             return [
                 f"- unknown when {entry.unknown_when}",
                 *_listed("takes", entry.takes),
-                *([f"- can be waived: {entry.waivable}"] if entry.waivable else []),
+                *([f"- can be waived{_UNSEEN * entry.waived_unseen}: {entry.waivable}"] if entry.waivable else []),
                 *([f"- can be attested: {entry.attestable}"] if entry.attestable else []),
             ]
         case Action():

@@ -27,8 +27,9 @@ class Catalogue:
         return frozenset(answer.gives for answer in self.answers.values())
 
     @cached_property
-    def attestable(self) -> frozenset[str]:
-        return frozenset(probe.name for probe in self.probes.values() if probe.attestable)
+    def by_word(self) -> frozenset[str]:
+        """What somebody's word stands for while it cannot be seen, and no longer when it was seen to fail."""
+        return frozenset(probe.name for probe in self.probes.values() if probe.attestable or probe.waived_unseen)
 
     @cached_property
     def owed(self) -> frozenset[str]:

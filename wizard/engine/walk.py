@@ -281,19 +281,20 @@ class Walk:
         """Every required fact, seen again right before the action. The evidence goes into the intent."""
         evidence: dict[str, Any] = {}
         for fact in required:
-            if fact in self.state.waived:
+            waived = fact in self.state.waived
+            if waived and not CATALOGUE.probes[fact].waived_unseen:
                 evidence[fact] = {"truth": "unknown", "evidence": ["waived"]}
                 continue
             seen = self.see(fact)
             evidence[fact] = _told(seen)
-            if fact in self.state.attested and seen.truth == "unknown":
+            if seen.truth == "unknown" and (waived or fact in self.state.attested):
                 # A word stands for what cannot be seen, not against what is seen.
-                evidence[fact]["evidence"].append("vouched for by the operator")
+                evidence[fact]["evidence"].append("waived" if waived else "vouched for by the operator")
                 continue
             if not seen.holds:
                 why = "; ".join(seen.evidence)
-                found = "cannot be seen" if seen.truth == "unknown" else "does not hold, whoever vouched for it"
-                if fact not in self.state.attested and seen.truth == "fails":
+                found = "cannot be seen" if seen.truth == "unknown" else "does not hold, whoever answered for it"
+                if not waived and fact not in self.state.attested and seen.truth == "fails":
                     found = "no longer holds"
                 raise WorldMoved(f"{step.action} requires {fact}, which {found}: {why}{self._way_back()}")
         return evidence

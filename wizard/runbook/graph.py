@@ -40,7 +40,7 @@ def unrefuted(fact: str) -> str:
 
 def at_start(catalogue: Catalogue) -> Facts:
     """Nothing is known of the world, nothing is owed to it, and nothing was seen to fail."""
-    return frozenset((*map(settled, catalogue.owed), *map(unrefuted, catalogue.attestable)))
+    return frozenset((*map(settled, catalogue.owed), *map(unrefuted, catalogue.by_word)))
 
 
 def edges(runbook: Runbook, catalogue: Catalogue) -> list[Edge]:
@@ -89,8 +89,8 @@ def _edges(step: Step, catalogue: Catalogue) -> list[Edge]:
 
 
 def _seen(fact: str, catalogue: Catalogue) -> tuple[str, ...]:
-    """What a look changes about who may vouch for a fact."""
-    return (unrefuted(fact),) if fact in catalogue.attestable else ()
+    """What a look changes about whose word may stand for a fact."""
+    return (unrefuted(fact),) if fact in catalogue.by_word else ()
 
 
 def reachable(runbook: Runbook) -> set[str]:

@@ -31,7 +31,7 @@ CODES = {
     "RB203": "an answer is used that was not given on every path",
     "RB204": "an end that claims what is not certain on every path",
     "RB205": "an end that leaves something owed",
-    "RB206": "somebody vouches for what was seen to fail",
+    "RB206": "somebody's word stands for what was seen to fail",
     "RB301": "extends a runbook that cannot be found or built on",
     "RB302": "inserts before a step that the extended runbook does not have",
     "RB303": "an inserted step that goes around the runbook it extends",
@@ -140,7 +140,7 @@ def _claim(violation: Violation, runbook: Runbook) -> str:
         case "RB205":
             return f"{step.name} ends with {fact} still owed on the path below"
         case "RB206":
-            return f"{step.name} lets somebody vouch for {fact}, which was seen to fail on the path below"
+            return f"{step.name} lets somebody's word stand for {fact}, which was seen to fail on the path below"
         case _:
             assert isinstance(step, Do)
             return f"{step.name} does {step.action}, which requires {fact}, and that is not certain on the path below"

@@ -63,8 +63,8 @@ def demands(step: Step, catalogue: Catalogue) -> list[tuple[str, str]]:
             return [*(("RB204", fact) for fact in claimed), *(("RB205", settled(fact)) for fact in owed)]
         case Ask():
             # Somebody's word stands for what cannot be seen, never for what was seen to be otherwise.
-            vouched = dict.fromkeys(option.attests for option in step.options if option.attests)
-            return [("RB206", unrefuted(fact)) for fact in vouched]
+            words = [fact for option in step.options for fact in (option.attests, option.waives)]
+            return [("RB206", unrefuted(fact)) for fact in dict.fromkeys(words) if fact in catalogue.by_word]
 
 
 def certainties(runbook: Runbook, graph: Sequence[Edge], initially: Facts) -> dict[str, Facts]:
