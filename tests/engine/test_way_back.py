@@ -8,12 +8,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from server import Server
 from stand import ANSWERS, JOB, READER, Stand, fork, words
+from tables import KILLED, Output
+from worlds import planned
 
 from wizard.catalogue.effects import Effect, Irreversible, Keep, Move
 from wizard.catalogue.world import World
-from wizard.engine.way_back import refuse_if_irreversible
+from wizard.checkpoint.reader import read_checkpoint
+from wizard.engine.way_back import refuse_if_irreversible, written_again
 from wizard.jobs.registry import load_registry
+from wizard.store import open_store
 
 Steps = list[tuple[dict[str, object], tuple[Effect, ...]]]
 
@@ -39,6 +44,24 @@ def test_a_batch_that_was_cleared_and_has_run_again_since_keeps_its_rows(tmp_pat
     finally:
         stand.stop_all()
     assert READER in stand.jobs_there
+
+
+def test_rows_of_a_batch_that_were_moved_out_of_a_table_stay_out_once_it_has_run_again(
+    database: Server, tmp_path: Path
+) -> None:
+    output = Output(database, tmp_path, KILLED)
+    output.create()
+    batch = read_checkpoint(open_store(str(output.home / "checkpoint"))).in_flight[0]
+    output.fill(last=batch)
+    world = output.world()
+    cleared = planned(world, "sink.clear_in_flight")
+    for effect in cleared.effects:
+        effect.do(world)
+    intent = {"action": "sink.clear_in_flight", "remember": cleared.remember}
+    assert cleared.effects and written_again(world, intent) is None
+    output.write(batch)
+    (output.home / f"checkpoint/commits/{batch}").write_text("v1\n{}")
+    assert "has run again since" in (written_again(world, intent) or "")
 
 
 @pytest.fixture
