@@ -65,6 +65,7 @@ def place(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("args", "says"),
     [
+        (["reset", "clicks", "--wait", "nan"], "--wait nan: give a number of seconds"),
         (["diagnose"], "name a job of the registry, or give --checkpoint URL"),
         (["diagnose", "clicks", "--checkpoint", "x"], "one of the two"),
         (["diagnose", "click"], "no job click; write one of clicks, orders"),

@@ -25,12 +25,18 @@ PATHS = {
 }
 
 
+def _seconds(context: click.Context, option: click.Parameter, value: float) -> float:
+    if not 0 <= value < float("inf"):  # nan is neither, and would be waited for without end
+        raise BadInput(f"--wait {value:g}: give a number of seconds, 0 or more")
+    return value
+
+
 def options(function: Callable[..., Any]) -> Callable[..., Any]:
     """What every command takes that asks or acts."""
     for option in (
         click.option("--answers", metavar="FILE", help="Answers given beforehand, by step."),
         click.option("--confirm", metavar="NAME", help="Confirms destructive steps; must be the job's name."),
-        click.option("--wait", "patience", type=float, default=120.0, show_default=True, metavar="SECONDS",
+        click.option("--wait", "patience", type=float, callback=_seconds, default=120.0, show_default=True, metavar="SECONDS",
                      help="How long to wait for a batch before asking."),
         click.option("--json", "as_json", is_flag=True, help="Events on stdout as JSON lines, narration on stderr."),
         click.option("--plain", is_flag=True, help="Line mode; the default without a terminal."),
