@@ -77,7 +77,7 @@ class AuditScreen(ListPage):
         from wizard.audit.listing import when
 
         table = self.query_one(DataTable)
-        table.clear()
+        self.fit(run.job for run in self.runs)
         words = self.wanted.lower().split()
         for run in self.runs:
             cells = [

@@ -149,7 +149,7 @@ class FleetScreen(ListPage):
     def fill(self) -> None:
         table = self.query_one(DataTable)
         kept_at = self.under_cursor if table.cursor_row else ""  # at the top it stays at the top
-        table.clear()
+        self.fit(self.runbook_app.jobs)
         rows = self._rows()
         for name in rows:
             table.add_row(*self._cells(name), key=name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from textual import on
@@ -17,9 +17,6 @@ from wizard.tui.widgets.table import Table
 
 if TYPE_CHECKING:
     from wizard.tui.app import RunbookApp
-
-
-_MOST_SPARE = 60
 
 
 class Page(Screen[None]):
@@ -68,23 +65,26 @@ class ListPage(Page):
         yield Keys()
 
     def set_up(self) -> None:
-        self._columns()
+        self.fit(())
         self.query_one(DataTable).focus()
 
-    def _columns(self) -> None:
-        """Room that the columns leave goes to the names of the jobs, which may be long."""
+    def fit(self, names: Iterable[str]) -> None:
+        """Empties the table. A name longer than its column gets of the room what the other columns leave."""
         table = self.query_one(DataTable)
-        self._spare = max(0, min(_MOST_SPARE, self.app.size.width - sum(width for _, width in self.COLUMNS) - 3))
-        for name, width in self.COLUMNS:
-            table.add_column(name.upper(), key=name, width=width + (self._spare if name == "job" else 0))
+        width = dict(self.COLUMNS)
+        left = self.app.size.width - sum(width.values()) - 3  # the scrollbar and a space
+        spare = max(0, min(left, max(map(len, names), default=0) + 3 - width["job"]))
+        table.clear(columns=spare != self._spare)
+        if not table.columns:
+            self._spare = spare
+            for name in width:
+                table.add_column(name.upper(), key=name, width=width[name] + (spare if name == "job" else 0))
 
     def on_resize(self) -> None:
         table = self.query_one(DataTable)
         if not table.columns:
             return
         under = self.under_cursor
-        table.clear(columns=True)
-        self._columns()
         self.fill()
         if under in table.rows:
             table.move_cursor(row=table.get_row_index(under), animate=False)
