@@ -174,6 +174,10 @@ def test_loading_raises_the_first_of_them_in_one_line() -> None:
             job("    control: {kind: process, start: x, settle_seconds: 0}\n"),
             '7:37: control.start of job a is a shell string; write a list: ["x"]',
         ),
+        (
+            job("    control: {kind: process, start: ['']}\n"),
+            "7:38: control.start[0] of job a cannot be empty; name the program",
+        ),
         (job("    control: stop it\n"), "7:14: control of job a must be a mapping; it is text now"),
         (
             job("    control: {kind: process, start: [x], stop: [z]}\n"),
