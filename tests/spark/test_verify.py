@@ -71,6 +71,18 @@ def test_keys_of_every_kind_are_compared_alike(spark: SparkSession, tmp_path: Pa
     assert verify(spark, planned) == answer
 
 
+def test_the_clock_of_a_config_file_does_not_make_two_times_one(spark: SparkSession, tmp_path: Path) -> None:
+    hours = [datetime(2026, 10, 25, hour, 30, tzinfo=UTC) for hour in (0, 1)]  # 02:30 twice in Berlin
+    kind = pa.timestamp("us", tz="UTC")
+    source = [DataFile(str(parquet(tmp_path / "in.parquet", at=pa.array(hours, kind))))]
+    sink = [DataFile(str(parquet(tmp_path / "out.parquet", at=pa.array([hours[0]] * 2, kind))))]
+    planned = plan_keys(["at"], sink, files=source)
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    answer = verify(spark, planned)
+    assert (answer["missing"]["rows"], answer["doubled"]["rows"]) == (1, 1)
+    assert answer == compare(planned)
+
+
 def test_a_file_that_is_named_twice_is_there_twice_for_both(spark: SparkSession, tmp_path: Path) -> None:
     once = DataFile(str(parquet(tmp_path / "k=a%20b/once.parquet", n=[1, 2])), values={"k": "a b"})
     twice = DataFile(str(parquet(tmp_path / "k=a%20b/twice.parquet", n=[3])), values={"k": "a b"})
