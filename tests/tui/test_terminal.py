@@ -57,6 +57,10 @@ def in_flight(stand: Stand) -> list[str]:
     return [entry["step"] for entry in entries if entry["kind"] == "intent" and entry["step"] not in done]
 
 
+def confirmed(stand: Stand) -> list[str]:
+    return [entry["action"] for entry in stand.journal(stand.only_run()) if entry["kind"] == "confirm"]
+
+
 def test_killed_in_the_middle_of_an_action_it_is_picked_up_and_ends_row_exact(stand: Stand) -> None:
     terminal = Terminal([RUNBOOK, "reset", JOB, "--jobs", stand.jobs, "--wait", "20"])
     terminal.until("in_place")
@@ -65,9 +69,14 @@ def test_killed_in_the_middle_of_an_action_it_is_picked_up_and_ends_row_exact(st
     for action in ("sink.truncate", "checkpoint.delete"):
         terminal.until(f"{action} changes")
         terminal.quiet(1.0)
-        for keys in ("\x1b[Z", JOB, "\r", "\r"):  # to the field, the name, on to the button, which is pressed
+        for keys in ("\x1b[Z", JOB, "\r"):  # to the field, the name, on to the button
             os.write(terminal.fd, keys.encode())
-            terminal.quiet(1.0 if keys == "\r" else 0.3)
+            terminal.quiet(0.5)
+        asked = time.monotonic()
+        while action not in confirmed(stand):  # it takes no key at once
+            assert time.monotonic() < asked + 30
+            os.write(terminal.fd, b"\r")
+            terminal.quiet(1.0)
     deadline = time.monotonic() + 30
     while in_flight(stand) != ["start"]:  # watched for two seconds, and in flight until then
         assert time.monotonic() < deadline, in_flight(stand)
