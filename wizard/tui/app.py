@@ -98,11 +98,10 @@ class RunbookApp(App[int]):
     def on_mount(self) -> None:
         loop = asyncio.get_running_loop()
         with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # Windows, or not the main thread
-            for number in (signal.SIGTERM, signal.SIGHUP):
-                loop.add_signal_handler(number, self._told_to_end)
+            loop.add_signal_handler(signal.SIGTERM, self._told_to_end)
 
     def _told_to_end(self) -> None:
-        """The window was closed, or the connection is gone: as Ctrl+Q and Leave, for nobody is there to be asked."""
+        """As Ctrl+Q and Leave, for nobody is there to be asked."""
         if self.walking:
             self._left(True)
         else:

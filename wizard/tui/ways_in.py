@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -56,6 +58,22 @@ def serve_tui(registry_file: str, host: str, port: int) -> int:
     return int(ExitCode.OK)
 
 
+def _hung_up(app: RunbookApp) -> None:
+    """The window was closed, or the connection is gone. The UI may stand still for good, for it waits until what it
+    draws is taken; the walk does not need it, and ends where nothing is half done."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for each in (0, 1, 2):
+        os.dup2(nothing, each)
+
+    def end() -> None:
+        if app.walker is not None:
+            app.walker.leave()
+            app.walker.join()
+        os._exit(int(ExitCode.INTERRUPTED))
+
+    threading.Thread(target=end, name="hung up").start()
+
+
 def _has_colours() -> bool:
     """Whether the terminal says so; one that nobody has described is taken to have them."""
     try:
@@ -79,6 +97,8 @@ def _run(made: Callable[[], RunbookApp]) -> int:
         os.environ["NO_COLOR"] = plain
     before = sys.getswitchinterval()
     sys.setswitchinterval(_SWITCH_SECONDS)
+    if hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, lambda number, frame: _hung_up(app))
     gc.freeze()  # what is loaded stays loaded: a collection that goes through all of it would hold up a key
     try:
         code = app.run()
