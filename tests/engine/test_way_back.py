@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 from server import Server
-from stand import ANSWERS, JOB, READER, Stand, fork, words
+from stand import ANSWERS, JOB, READER, Stand, differing, fork, words
 from tables import KILLED, Output
 from worlds import planned
 
+from wizard import durable
 from wizard.catalogue.effects import Effect, Irreversible, Keep, Move
 from wizard.catalogue.world import World
 from wizard.checkpoint.reader import read_checkpoint
@@ -124,3 +125,19 @@ def test_a_registry_that_names_other_places_by_now_is_told_before_anything_is_to
     registry.write_text(was)
     code, said = fork(words(stand, "undo", stand.only_run(), confirm=None))
     assert code == 0, said
+
+
+def test_half_a_log_file_that_a_killed_backfill_left_goes_with_its_undo(tmp_path: Path) -> None:
+    stand = Stand.build(tmp_path / "w", cut="")
+    stand.can_be_run_over_a_range()
+    stand.lose()
+    before = stand.tree()
+    try:
+        code, said = fork(words(stand, "backfill", JOB, given=ANSWERS["backfill"]))
+        assert code == 0, said
+        (stand.sink / f"_spark_metadata/.3.0badcafe{durable.TEMPORARY}").write_text("v1\n{")
+        code, said = fork(words(stand, "undo", stand.only_run(), confirm=None))
+        assert code == 0, said
+        assert differing(stand.tree(), before) == []
+    finally:
+        stand.stop_all()

@@ -73,6 +73,10 @@ class PublishFiles(Effect):
         if not durable.exists(durable.join(self.staged, "manifest.json")):
             return
         ours = {each["path"] for each in manifest(self.staged)["files"]}
+        log = durable.join(self.sink, LOG)
+        for left in [each for each in durable.names(log) if each.endswith(durable.TEMPORARY)]:
+            world.roots().check(log)
+            durable.remove(durable.join(log, left))  # half of a file that was being written when this was killed
         names = self._names()
         for k in sorted(names.ids) if ours else ():
             name = names.file_name(k)
@@ -171,6 +175,7 @@ class PublishFiles(Effect):
                 displace(world, crc)
             else:
                 durable.move(crc, crc_to)
+        durable.remove_drafts(durable.join(log, name))
         durable.write(durable.join(log, name), text.encode())
 
     def _crcs_back(self, world: World) -> None:
