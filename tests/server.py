@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,8 @@ class Server:
         assert self._process is not None
         pids = [self._process.pid, *_children(self._process.pid)]
         for pid in pids:
-            os.kill(pid, signal.SIGSTOP if paused else signal.SIGCONT)
+            with suppress(ProcessLookupError):  # a worker that has ended meanwhile
+                os.kill(pid, signal.SIGSTOP if paused else signal.SIGCONT)
 
     def remove(self) -> None:
         self.stop()
