@@ -26,6 +26,15 @@ def test_every_file_in_quarantine_is_counted_until_it_is_purged(stand: Stand) ->
     assert list(told) == [JOB]
     assert (told[JOB]["files"], told[JOB]["bytes"]) == put_aside(stand) > (0, 0)
     for run in stand.run_ids():
+        manifest = next((stand.runs / run / "manifests").iterdir())
+        whole = manifest.read_bytes()
+        manifest.write_bytes(b"[]")
+        code, said = fork(["purge", run, "--confirm", run, "--jobs", stand.jobs])
+        assert code == 5 and str(manifest) in said, said
+        assert not [each for each in stand.journal(run) if each["kind"] == "purged"], "it could not be undone any more"
+        manifest.write_bytes(whole)
+    assert (told[JOB]["files"], told[JOB]["bytes"]) == put_aside(stand)
+    for run in stand.run_ids():
         code, said = fork(["purge", run, "--confirm", run, "--jobs", stand.jobs])
         assert code == 0, said
     assert kept(registry, JOB) == NOTHING

@@ -178,9 +178,10 @@ def purge(registry: Registry, name: str, confirmed: str | None) -> tuple[int, in
     counted = (0, 0)
     with held(Locks(registry.runs, found.id, [state.job])):
         journal = reopened(found)
-        journal.append("purged", **_who())
         world = World(registry, get_job(registry, state.job), found.id, found.place)
-        for effect in (effect for intent in state.intents for effect in read_manifest(found.place, intent)):
+        effects = [effect for intent in state.intents for effect in read_manifest(found.place, intent)]
+        journal.append("purged", **_who())
+        for effect in effects:
             things, size = effect.purge(world)
             counted = (counted[0] + things, counted[1] + size)
         for name in ("quarantine", "displaced"):
