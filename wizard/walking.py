@@ -120,14 +120,19 @@ def _twice(registry: Registry, job: str, patience: float, as_json: bool) -> int:
     return int({"holds": ExitCode.OK, "fails": ExitCode.VERIFICATION_FAILED}.get(seen.truth, ExitCode.STOPPED))
 
 
+gone = click.option("--gone", metavar="HOST", help="The host that RUN was walked on is gone: take over what it holds.")
+
+
 @click.command("continue")
 @click.argument("run")
+@gone
 @options
-def continue_(run: str, plain: bool, jobs_file: str | None, patience: float, **how: Any) -> int:
+def continue_(run: str, gone: str | None, plain: bool, jobs_file: str | None, patience: float, **how: Any) -> int:
     """Pick up RUN where it was left: every finished step is verified again, one in doubt is settled."""
     from wizard.engine.start import pick_up
 
     registry = _registry(jobs_file)
+    _take_over(registry, run, gone)
     if not plain and _terminal(how):
         from wizard.tui.ways_in import continue_in_tui
 
@@ -137,13 +142,24 @@ def continue_(run: str, plain: bool, jobs_file: str | None, patience: float, **h
 
 @click.command()
 @click.argument("run")
+@gone
 @options
-def undo(run: str, plain: bool, jobs_file: str | None, patience: float, **how: Any) -> int:
+def undo(run: str, gone: str | None, plain: bool, jobs_file: str | None, patience: float, **how: Any) -> int:
     """Put checkpoint, output, configuration and job back as they were before RUN."""
     from wizard.engine.undo import undo as take_back
 
-    take_back(_registry(jobs_file), run, operator(**how))
+    registry = _registry(jobs_file)
+    _take_over(registry, run, gone)
+    take_back(registry, run, operator(**how))
     return ExitCode.OK
+
+
+def _take_over(registry: Registry, run: str, gone: str | None) -> None:
+    if gone is not None:
+        from wizard.engine.lock import break_those_of
+        from wizard.engine.runs import find_run
+
+        break_those_of(gone, registry.runs, find_run(registry.runs, run).id, registry.jobs)
 
 
 @click.command()

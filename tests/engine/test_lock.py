@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
-from stand import JOB, Stand
+from stand import ANSWERS, JOB, Stand, fork, words
 
 from wizard.engine import start, undo
 from wizard.engine.events import Event
 from wizard.engine.lock import Locks, read_lock
 from wizard.engine.operator import Nobody, Prepared
+from wizard.engine.walk import Walk
 from wizard.errors import InDoubt, JournalUnwritable, Locked
 from wizard.jobs.registry import load_registry
+from wizard.runbook.model import Do
 
 HOLDER = """
 import sys, time
@@ -74,6 +79,35 @@ def test_a_lock_of_another_host_is_never_called_stale(tmp_path: Path) -> None:
     (tmp_path / "locks/a.json").write_text(json.dumps({**told, "host": "elsewhere"}))
     with pytest.raises(Locked, match="elsewhere"):
         Locks(str(tmp_path), "reset-a-20260101T000001-bbbb", ["a"]).take()
+
+
+def killed_before_it_deletes() -> None:
+    carry_out = Walk._carry_out
+
+    def killed(walk: Walk, step: Do, effects: Any, done: int = 0) -> Any:
+        if step.action == "checkpoint.delete":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return carry_out(walk, step, effects, done)
+
+    Walk._carry_out = killed  # type: ignore[method-assign]
+
+
+def test_the_run_of_another_host_is_taken_over_by_who_names_that_host_and_by_nobody_else(stand: Stand) -> None:
+    code, said = fork(words(stand, "reset", JOB, given=ANSWERS["reset"]), killed_before_it_deletes)
+    assert code == -signal.SIGKILL, said
+    run = stand.only_run()
+    lock = stand.runs / f"locks/{JOB}.json"
+    holder = {**json.loads(lock.read_bytes()), "host": "elsewhere"}
+    lock.write_text(json.dumps(holder))
+    for command in ("continue", "undo"):
+        code, said = fork([command, run, "--jobs", stand.jobs, "--no-input"])
+        assert code == 6 and f"`runbook continue {run} --gone elsewhere`" in said, said
+    for host in ("another", holder["host"].upper()):
+        code, said = fork(["undo", run, "--gone", host, "--jobs", stand.jobs, "--no-input"])
+        assert code == 2 and f"--gone {host}: {run} holds no lock from there" in said, said
+    assert json.loads(lock.read_bytes()) == holder
+    code, said = fork(["undo", run, "--gone", "elsewhere", "--jobs", stand.jobs, "--no-input"])
+    assert code == 0 and not lock.exists(), said
 
 
 def test_of_many_at_once_exactly_one_wins(tmp_path: Path) -> None:

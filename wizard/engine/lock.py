@@ -1,7 +1,8 @@
 """One walk a job: a file made by an atomic create, which says who holds it.
 
 A lock whose process is gone is stale. It is not broken by whoever comes next: only by naming its run, which is what
-`runbook continue RUN` and `runbook undo RUN` do.
+`runbook continue RUN` and `runbook undo RUN` do. Whether a process of another host still runs cannot be seen from here:
+that host has to be named too (`--gone HOST`).
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ import json
 import os
 import socket
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from wizard import durable
-from wizard.errors import InDoubt, JournalUnwritable, Locked
+from wizard.errors import BadInput, InDoubt, JournalUnwritable, Locked
 from wizard.store import local_path
 
 
@@ -56,7 +57,8 @@ class Locks:
         holder = _parsed(seen)
         if holder is None:
             raise InDoubt(f"{url}: is not a lock this tool wrote; look at it, and remove it if nobody walks {job}")
-        if holder.get("run") == self.run and not alive(holder) and durable.replace(url, seen, mine):
+        here = holder.get("host") == socket.gethostname()
+        if holder.get("run") == self.run and here and not alive(holder) and durable.replace(url, seen, mine):
             self.held.append(job)
             return
         raise_held(job, read_lock(self.runs, job) or holder)
@@ -77,9 +79,25 @@ def raise_held(job: str, holder: dict[str, Any]) -> None:
         raise Locked(f"{job} is being walked by {who} in run {run}; wait for it, or talk to them")
     if holder.get("host") != socket.gethostname():
         raise Locked(
-            f"{job} is locked by {who}, whose process cannot be seen from here; if it is gone, `runbook continue {run}` there"
+            f"{job} is locked by {who}, whose process cannot be seen from here; wait for it, or where that host is gone for good: "
+            f"`runbook continue {run} --gone {holder.get('host')}`"
         )
     raise InDoubt(f"{job}: run {run} by {who} was left behind; `runbook continue {run}`, or `runbook undo {run}`")
+
+
+def break_those_of(host: str, runs: str, run: str, jobs: Iterable[str]) -> None:
+    """On somebody's word that nothing of this run still goes on there; only its locks of that very host."""
+    theirs = [
+        job
+        for job in jobs
+        if (holder := read_lock(runs, job)) and (holder.get("run"), holder.get("host")) == (run, host)
+    ]
+    if not theirs:
+        raise BadInput(f"--gone {host}: {run} holds no lock from there; leave it out")
+    if host == socket.gethostname():
+        raise BadInput(f"--gone {host}: that is this host, where it can be seen whether {run} still runs; leave it out")
+    for job in theirs:
+        durable.remove(_url(runs, job))
 
 
 def read_lock(runs: str, job: str) -> dict[str, Any] | None:
