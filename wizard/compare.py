@@ -131,11 +131,8 @@ def _volume(shapes: Sequence[Shape]) -> tuple[int, int]:
 
 
 def compare(comparison: Comparison) -> dict[str, Any]:
-    if comparison.counts is not None:
-        return _counted(comparison, comparison.counts)
-    if comparison.by_runs and (answer := _by_runs(comparison)) is not None:
-        return answer
-    return _by_hash(comparison)
+    answer = compare_runs(comparison) if comparison.by_runs else None
+    return compare_hashed(comparison) if answer is None else answer
 
 
 def extent(comparison: Comparison) -> dict[Group, tuple[int, int]]:
@@ -156,7 +153,8 @@ def extent(comparison: Comparison) -> dict[Group, tuple[int, int]]:
 # Runs: a side is a few numbers for each stretch of integers.
 
 
-def _by_runs(comparison: Comparison) -> dict[str, Any] | None:
+def compare_runs(comparison: Comparison) -> dict[str, Any] | None:
+    """None where runs cannot hold what is there."""
     pa = arrow()
     found = _runs(comparison, comparison.found)
     wanted = _runs(comparison, comparison.files)
@@ -318,7 +316,10 @@ def _sum(values: Any) -> int:
 
 
 # Hashing: one table of both sides, one group a key.
-def _by_hash(comparison: Comparison) -> dict[str, Any]:
+def compare_hashed(comparison: Comparison) -> dict[str, Any]:
+    """Every key in memory, or for counts every different one."""
+    if comparison.counts is not None:
+        return _counted(comparison, comparison.counts)
     pa = arrow()
     pc = pa.compute
     key = list(comparison.key)

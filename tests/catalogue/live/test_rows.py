@@ -13,8 +13,11 @@ import pytest
 from deltalake import CommitProperties, Transaction, write_deltalake
 from streams import QUERY, TOPIC, Stream, offsets, parquet, sink_log
 
+from wizard.catalogue.live import rows
 from wizard.catalogue.live.backfill import backfill_visible, backfill_written
 from wizard.catalogue.live.rows import beside_exact, in_range, rows_exact
+from wizard.compare import plan_keys
+from wizard.datafiles import DataFile
 
 LOG = "{format: log, path: ./log, options: {subscribe: t}}"
 PARQUET = "{format: parquet, path: ./out, key: [partition, offset]}"
@@ -438,3 +441,17 @@ def test_looking_changes_nothing(stream: Stream) -> None:
     before = state()
     rows_exact(stream.world())
     assert state() == before
+
+
+def test_more_groups_than_runs_can_hold_go_to_spark_where_they_are_too_many_to_hash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for side in ("found", "wanted"):
+        pq.write_table(pa.table({"partition": range(2_100), "offset": [1] * 2_100}), tmp_path / side)
+    files = [DataFile(str(tmp_path / "wanted"))]
+    planned = plan_keys(["partition", "offset"], [DataFile(str(tmp_path / "found"))], files=files)
+    here = rows._answer(planned, print)
+    assert (here["expected"], here["missing"]["rows"], here["foreign"]["rows"]) == (2_100, 0, 0)
+    monkeypatch.setattr(rows, "ROWS_HERE", 4_000)
+    monkeypatch.setattr(rows, "on_spark", lambda planned: {"answered": "by Spark"})
+    assert rows._answer(planned, print) == {"answered": "by Spark"}

@@ -20,7 +20,7 @@ from wizard.catalogue.live.binding import probe
 from wizard.catalogue.world import Seen, World, fails, holds, unknown
 from wizard.checkpoint.offsets import OffsetEntry, SourceOffset, log_offset
 from wizard.checkpoint.reader import Checkpoint, read_checkpoint
-from wizard.compare import Comparison, Counts, Range, compare, extent, plan_counts, plan_keys
+from wizard.compare import Comparison, Counts, Range, compare_hashed, compare_runs, extent, plan_counts, plan_keys
 from wizard.datafiles import DataFile
 from wizard.diagnosis.held import made_anew
 from wizard.errors import BadInput, RunbookError
@@ -325,16 +325,16 @@ def _input_files(source: Source, paths: Sequence[str]) -> list[DataFile]:
 
 def _answer(planned: Comparison, say: Say) -> dict[str, Any]:
     """Here or on Spark, by size."""
-    most = ROWS_HERE_IN_RUNS if planned.by_runs else ROWS_HERE
     told = os.environ.get(ABOVE_ROWS)
-    if told is not None:
-        if not told.isdigit():
-            raise BadInput(f"${ABOVE_ROWS} is {told!r}; it must be a whole number of rows")
-        most = int(told)
-    large = planned.rows > most or (planned.bytes > BYTES_HERE and not planned.by_runs)
-    formats = {file.format for file in (*planned.found, *planned.files)}
-    if not large or not formats <= {"parquet", "orc"}:
-        return compare(planned)
+    if told is not None and not told.isdigit():
+        raise BadInput(f"${ABOVE_ROWS} is {told!r}; it must be a whole number of rows")
+    in_runs, hashed = (ROWS_HERE_IN_RUNS, ROWS_HERE) if told is None else (int(told), int(told))
+    only_here = not {file.format for file in (*planned.found, *planned.files)} <= {"parquet", "orc"}
+    # There may be too many groups for runs, and to hash as many rows is another matter.
+    if planned.by_runs and (only_here or planned.rows <= in_runs) and (answer := compare_runs(planned)) is not None:
+        return answer
+    if only_here or (planned.rows <= hashed and planned.bytes <= BYTES_HERE):
+        return compare_hashed(planned)
     say(f"comparing {planned.rows} rows on Spark")
     return on_spark(planned)
 
