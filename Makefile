@@ -43,7 +43,7 @@ gauntlet: $(STAMP)
 	@scripts/need-java
 	$(BIN)/python gauntlet/gauntlet.py --profile $(PROFILE) $(ARGS)
 	RUNBOOK_ALL_SCENARIOS=1 RUNBOOK_KILLS=7 $(BIN)/python -m pytest -rs -m spark
-	RUNBOOK_ALL_SCENARIOS=1 $(BIN)/python -m pytest -rs -n 2 --dist loadgroup tests/engine/test_killed_walks.py tests/s3
+	RUNBOOK_ALL_SCENARIOS=1 $(BIN)/python -m pytest -rs -n 2 --dist loadgroup tests/engine/test_killed_walks.py tests/s3 tests/runbook
 
 clean:
 	rm -rf build dist .pytest_cache .hypothesis .ruff_cache .mypy_cache *.egg-info

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook, and would come first
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     spark_tests = [item for item in items if item.get_closest_marker("spark")]
     if not spark_tests:

@@ -25,7 +25,7 @@ def cell(**more: Any) -> dict[str, Any]:
 
 @pytest.mark.spark
 def test_what_is_blocked_is_refused_and_what_is_safe_ends_row_exact(tmp_path: Path) -> None:
-    chosen = ("checkpoint-deleted:resume", "killed-after-sink-write:resume")
+    chosen = ("killed-after-sink-write:backfill", "killed-after-sink-write:resume")
     done = run("--json", "--dir", tmp_path, *(word for name in chosen for word in ("--only", name)))
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]
     refused, walked = map(json.loads, done.stdout.splitlines())

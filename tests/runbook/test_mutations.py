@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -186,6 +187,7 @@ def nothing_old_is_collected() -> Iterator[None]:
     gc.unfreeze()
 
 
+EVERY = os.environ.get("RUNBOOK_ALL_SCENARIOS") == "1"  # else a third of the edits that may be safe
 MUST_REJECT = (
     without_a_check,
     with_an_outcome_taken_for_yes,
@@ -217,14 +219,14 @@ def test_no_guard_and_no_confirmation_can_be_taken_out(mutate: Any, tell: Callab
 def test_an_edit_is_rejected_exactly_when_a_walk_can_go_wrong(mutate: Any, tell: Callable[[str], None]) -> None:
     count: Counter[str] = Counter()
     for name in NAMES:
-        for what, mutant in mutate(name):
+        for what, mutant in islice(mutate(name), 0, None, 1 if EVERY else 3):
             runbook = rebuilt(name, mutant)
             wrong = walker.violations(mutant["steps"], mutant["start"])
             assert confirmed(mutant, runbook, f"{name}: {what}") == wrong, f"{name}: {what}"
             bent = walker.misshapen(mutant["steps"], mutant["start"])
             assert {problem.code for problem in shape(runbook)} == bent, f"{name}: {what}"
             count["unsafe, rejected" if wrong else "misshapen, rejected" if bent else "safe, accepted"] += 1
-    tell(f"{mutate.__name__}: {dict(count)}")
+    tell(f"{mutate.__name__}: {dict(count)}{'' if EVERY else ', a third of them'}")
     assert count["unsafe, rejected"]
 
 
