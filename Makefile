@@ -5,7 +5,7 @@ STAMP := $(VENV)/.installed
 PROFILE := embedded
 export PYTHON
 
-.PHONY: demo test lint format bench gauntlet clean distclean
+.PHONY: demo test lint format bench gauntlet sample clean distclean
 .DEFAULT_GOAL := test
 
 $(STAMP): pyproject.toml constraints.txt scripts/venv
@@ -44,6 +44,11 @@ gauntlet: $(STAMP)
 	$(BIN)/python gauntlet/gauntlet.py --profile $(PROFILE) $(ARGS)
 	RUNBOOK_ALL_SCENARIOS=1 RUNBOOK_KILLS=7 $(BIN)/python -m pytest -rs -m spark
 	RUNBOOK_ALL_SCENARIOS=1 $(BIN)/python -m pytest -rs -n 2 --dist loadgroup tests/engine/test_killed_walks.py tests/s3 tests/runbook
+
+# Eight cells of it, the same ones each time: what CI runs of it.
+sample: $(STAMP)
+	@scripts/need-java
+	$(BIN)/python gauntlet/gauntlet.py --sample 8
 
 clean:
 	rm -rf build dist .pytest_cache .hypothesis .ruff_cache .mypy_cache *.egg-info
