@@ -16,6 +16,10 @@ demo: $(STAMP)
 	@scripts/need-java
 	@scripts/demo $(BIN)/runbook
 
+# These JVMs live for seconds: what the optimising compiler costs them, half of their time, they never get back.
+test gauntlet sample: export SPARK_SUBMIT_OPTS ?= -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+test gauntlet sample: export SPARK_LAUNCHER_OPTS ?= $(SPARK_SUBMIT_OPTS)
+
 # Without Java the Spark tests are skipped; -rs says so, and why, above pytest's last line. Three at once for two cores:
 # many of them wait, for a job to stop or a checkpoint to be still.
 test: $(STAMP)
