@@ -113,6 +113,7 @@ def test_a_reset_of_running_jobs_stops_resets_and_starts_the_consumers(workspace
     assert all(workspace.query_id(job) != ids[job] for job in JOBS)
 
 
+@pytest.mark.slow
 def test_with_the_broker_down_a_reset_stops_before_anything_is_changed(tmp_path: Path) -> None:
     have("kafka", "delta")
     from cluster import create

@@ -26,6 +26,7 @@ HERE = Path(__file__).parent
 BUCKET = "runbook-tests"
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
@@ -63,7 +64,7 @@ def bucket(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.fixture
 def behind(server: S3Server, proxy: Faults, monkeypatch: pytest.MonkeyPatch) -> str:
     """The same, through the proxy, with little patience."""
-    monkeypatch.setenv("RUNBOOK_STORE_PATIENCE", "3")
+    monkeypatch.setenv("RUNBOOK_STORE_PATIENCE", "8")
     return _bucket(server.environment(proxy.url), monkeypatch)
 
 
