@@ -99,6 +99,7 @@ def test_a_store_that_stays_away_is_said_so_in_one_line_and_in_time(
     fault: str, behind: str, proxy: Faults, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     durable.write(f"{behind}/a", b"1")
+    monkeypatch.setenv("RUNBOOK_STORE_PATIENCE", "3")
     if fault == "503":
         proxy.fail(1 << 30)
     elif fault == "silence":
