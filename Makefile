@@ -49,7 +49,7 @@ gauntlet: $(STAMP)
 	RUNBOOK_ALL_SCENARIOS=1 RUNBOOK_KILLS=7 $(BIN)/python -m pytest -rs -m spark
 	RUNBOOK_ALL_SCENARIOS=1 $(BIN)/python -m pytest -rs -n 2 --dist loadgroup tests/engine/test_killed_walks.py tests/s3 tests/runbook
 
-# Eight cells of it, the same ones each time: what CI runs of it.
+# Eight cells of it, the same ones each time.
 sample: $(STAMP)
 	@scripts/need-java
 	$(BIN)/python gauntlet/gauntlet.py --sample 8
